@@ -87,7 +87,7 @@ def test_an_exact_program_has_the_same_bits(written, kind, dtype):
 
 def test_numpy_serves_until_a_compile_pays(written, monkeypatch):
     monkeypatch.setattr(eager_fused, "WORTH", 100.0)
-    monkeypatch.setattr(eager_fused, "_spent", {})
+    monkeypatch.setattr(eager_updates, "_spent", {})
     monkeypatch.setattr(eager_updates, "_calls", {})
     p = tj.nn.Parameter(tj.zeros(3))
     optimizer = tj.optim.SGD([p], lr=1.0)

@@ -15,6 +15,7 @@ import numpy as np
 
 import tracejit
 from tracejit.core.ops.optimizer_steps import adam_step
+from tracejit.core.ops.record import apply
 from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim import at_once
 from tracejit.optim.optimizer import (
@@ -160,7 +161,11 @@ class Adam(Optimizer):
         numbers = (1 - lr * decay, decay, 1 - beta1, beta2, 1 - beta2, correction,
                    float(group["eps"]), step_size)
         kinds = {"decayed": decay != 0 and decoupled, "added": decay != 0 and not decoupled}
-        at_once.run(adam_step, tensors, numbers, kinds, (0, 2, 3))
+        if at_once.update(adam_step, tensors, numbers, kinds, (0, 2, 3)):
+            return
+        found = apply(adam_step, (*tensors, *numbers), kinds)
+        for old, new in zip((state["exp_avg"], state["exp_avg_sq"], p), (*found[1:], found[0])):
+            old.copy_(new)
 
 
 @functools.lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ from tracejit.core.eager import dispatch
 from tracejit.core.eager.recording import active
 from tracejit.core.memory import CPU
 from tracejit.core.ops.overriding import asking
-from tracejit.core.ops.record import Op, apply
+from tracejit.core.ops.record import Op
 
 _FLOATS = (tracejit.float32, tracejit.float64)
 
@@ -38,13 +38,10 @@ def may_run(tensors: Sequence[Any], numbers: Sequence[Any]) -> bool:
     return True
 
 
-def run(op: Op, tensors: Sequence[Any], numbers: tuple[float, ...], attributes: dict[str, Any],
-        written: tuple[int, ...]) -> None:
-    """Write the op's results to the tensors at these places, in the order of results."""
+def update(op: Op, tensors: Sequence[Any], numbers: tuple[float, ...], attributes: dict[str, Any],
+           written: tuple[int, ...]) -> bool:
+    """Write the op's results to the tensors at these places, in the order of results. Return False
+    where nothing was done."""
     from tracejit.jit.runtime import eager_updates  # which brings in lowering
 
-    if eager_updates.update(op, tensors, numbers, attributes, written):
-        return
-    found = apply(op, (*tensors, *numbers), attributes)
-    for k, new in zip(written, found if type(found) is tuple else (found,)):
-        tensors[k].copy_(new)
+    return eager_updates.update(op, tensors, numbers, attributes, written)

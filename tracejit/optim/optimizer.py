@@ -219,6 +219,10 @@ class Optimizer(Hooks):
         """Return the state of a parameter before its first update."""
         raise NotImplementedError
 
+    def _keeps_state(self, group: dict[str, Any]) -> bool:
+        """Return False if `_new_state` has nothing for the parameters of a group."""
+        return True
+
     def _kept(self, p: Any) -> dict[str, Any]:
         """Return the values kept of a parameter from step to step."""
         kept = self.state[p] if p in self.state else {}

@@ -87,6 +87,9 @@ class SGD(Optimizer):
     def _refuse_foreach(self, group: dict[str, Any]) -> None:
         """PyTorch's foreach of this class runs on the tape."""
 
+    def _keeps_state(self, group: dict[str, Any]) -> bool:
+        return bool(group["momentum"] != 0)
+
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         if group["momentum"] == 0:
             return {}
@@ -119,10 +122,10 @@ class SGD(Optimizer):
         decay, momentum, rate = map(float, numbers)
         if with_momentum:
             kinds = {"decayed": decay != 0, "nesterov": bool(group["nesterov"])}
-            at_once.run(sgd_momentum_step, tensors, (decay, momentum, rate), kinds, (0, 2))
-        else:
-            at_once.run(sgd_step, tensors, (decay, rate), {"decayed": decay != 0}, (0,))
-        return True
+            return at_once.update(
+                sgd_momentum_step, tensors, (decay, momentum, rate), kinds, (0, 2)
+            )
+        return at_once.update(sgd_step, tensors, (decay, rate), {"decayed": decay != 0}, (0,))
 
     def _check_gradient(self, grad: Any) -> None:
         """Take sparse gradients too."""

@@ -36,10 +36,13 @@ def create_states(optimizer: Any) -> None:
     fresh = False  # whether the last entries are kept, and the tracer was not told so yet
     try:
         for group in optimizer.param_groups:
+            keeps = optimizer._keeps_state(group)
             for p in group["params"]:
                 if p.grad is None:
                     continue
                 optimizer._check_gradient(p.grad)
+                if not keeps:
+                    continue
                 if any(value is not None for value in optimizer.state.get(p, {}).values()):
                     continue
                 # A parameter that is itself being computed has no size to be read at once.

@@ -22,6 +22,7 @@ from tracejit.core.eager.state import TensorState, check_known, make, shape_of
 from tracejit.core.memory import Storage, allocate, device
 from tracejit.core.memory.readers import copied, show
 from tracejit.core.ops import joining
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import bfloat16, dtype
 
@@ -108,6 +109,9 @@ def _capsule(array: np.ndarray, max_version: Any, dl_device: Any, copy: bool | N
     return (array.copy() if copy else array).__dlpack__()
 
 
+_item_direct = Direct("number", "item")
+
+
 class Interchange(TensorState):
     """Part of Tensor for conversions to other objects."""
 
@@ -121,6 +125,9 @@ class Interchange(TensorState):
         >>> tracejit.tensor([2.5]).item()
         2.5
         """
+        found = _item_direct.direct(self)
+        if found is not NotImplemented:
+            return found
         count = numel(shape_of(self))
         if count != 1:
             raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")

@@ -101,7 +101,25 @@ def _select(sizes: tuple, strides: tuple | None, dim: int, index: Any) -> Layout
     return index * steps[dim], shape, (*steps[:dim], *steps[dim + 1 :])
 
 
+def _expand(sizes: tuple, strides: tuple | None, shape: Any) -> Layout:
+    lead, found = len(shape) - len(sizes), [0] * len(shape)
+    if lead < 0:
+        return None
+    strides = contiguous_strides(sizes) if strides is None else strides
+    for d, size in enumerate(sizes, lead):
+        if size != 1 and size != shape[d] or type(shape[d]) is not int:
+            return None
+        if size != 1:
+            found[d] = strides[d - lead]
+    step = 0
+    for d in reversed(range(len(shape))):
+        if shape[d] == 1:
+            found[d] = strides[d - lead] if d >= lead else step
+        step = shape[d] * found[d]
+    return 0, tuple(shape), tuple(found)
+
+
 _LAYOUTS: dict[str, Callable[..., Layout]] = {
     "reshape": _reshape, "permute": _permute, "unsqueeze": _unsqueeze, "squeeze": _squeeze,
-    "slice": _slice, "select": _select,
+    "slice": _slice, "select": _select, "expand": _expand,
 }  # fmt: skip

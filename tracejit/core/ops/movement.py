@@ -572,7 +572,7 @@ def _expand_eager(xp: Any, x: Any, shape: tuple) -> Any:
     return _strided(xp, found, shape, tuple(strides))
 
 
-expand_direct = Direct("view", "expand")  # of gradients; its arrays may be written, as PyTorch's
+expand_direct = Direct("view", "expand")
 expand_record: Op = Op(
     "expand", "movement", ("input",), views=True,
     view_inverse=lambda base, src, shape: _unexpand(base, src, shape), sizes=("shape",),
@@ -591,6 +591,10 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
     >>> tracejit.zeros(3, 1).expand(-1, 4).shape
     tracejit.Size([3, 4])
     """
+    if size is None:
+        found = expand_direct.direct(input, *sizes)
+        if found is not NotImplemented:
+            return found
     target = tuple(map(counted, given(sizes, size)))
     lead = check_expanded_dims(input.shape, target)
     shape = []

@@ -13,6 +13,7 @@ from tracejit.core.ops.direct_calls import Direct, declines
 from tracejit.core.ops.record import Op
 from tracejit.jit.runtime import (
     eager_elementwise,
+    eager_numbers,
     eager_products,
     eager_reductions,
     eager_selection,
@@ -23,7 +24,7 @@ from tracejit.jit.runtime import (
 _KINDS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "elementwise": eager_elementwise.direct, "view": eager_views.direct,
     "reduction": eager_reductions.direct, "product": eager_products.direct,
-    "selection": eager_selection.direct,
+    "selection": eager_selection.direct, "number": eager_numbers.direct,
 }  # fmt: skip
 
 

@@ -45,22 +45,11 @@ WORTH = 50_000.0  # microseconds that a compile takes
 def pays(op: Op, operands: Sequence[Any], count: int) -> bool:
     """Return True once NumPy has spent as long on such operands as a compile takes. It runs `count`
     ops of one pass each."""
-    key, cost = _cost(op, operands, count)
-    spent = _spent[key] = _spent.get(key, 0.0) + cost
-    return spent >= WORTH
-
-
-def will_pay(op: Op, operands: Sequence[Any], count: int) -> bool:
-    """Return what `pays` would, and count nothing."""
-    key, cost = _cost(op, operands, count)
-    return _spent.get(key, 0.0) + cost >= WORTH
-
-
-def _cost(op: Op, operands: Sequence[Any], count: int) -> tuple[tuple, float]:
-    """Return what time is counted for, and NumPy's time for `count` passes, in microseconds."""
     tensors = [x for x in operands if isinstance(x, TensorState)]
     key = (op, *[(x._dtype, len(x._shape)) for x in tensors])
-    return key, count * (3 + max(math.prod(x._shape) for x in tensors) / 1000)
+    each = 3 + max(math.prod(x._shape) for x in tensors) / 1000
+    spent = _spent[key] = _spent.get(key, 0.0) + count * each
+    return spent >= WORTH
 
 
 class Call:

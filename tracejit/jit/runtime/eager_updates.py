@@ -4,12 +4,13 @@ In: an op of `core.ops.optimizer_steps`, tensors of one type and shape, and numb
 the results are in the memory of operands; False where the ops one by one have to run. Called by
 `optim/at_once.py`.
 
-The arithmetic is exact, so results have the bits of NumPy. The program runs once NumPy has spent
-the time of a compile.
+The arithmetic is exact, so results have the bits of NumPy. The program runs once the ops one by one
+have taken the time of a compile.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,9 @@ from tracejit.jit.runtime import eager_fused, progress
 from tracejit.jit.runtime.executable import ProgramError
 
 _KEPT = 4096  # sets of sizes
+_EACH = 20.0  # microseconds that the ops one by one take beside their passes over elements
 _calls: dict[tuple, eager_fused.Call | None] = {}
+_spent: dict[tuple, float] = {}
 
 
 def update(op: Op, tensors: Sequence[Any], numbers: tuple[float, ...], attributes: dict,
@@ -74,13 +77,21 @@ def _may_be_written(x: Any) -> bool:
     return not x._storage.readonly
 
 
+def _pays(op: Op, p: Any, attributes: dict) -> bool:
+    """Return True once the ops one by one have taken as long as a compile."""
+    key = (op, p._dtype, *attributes.values())
+    cost = _EACH + len(op.operands) * math.prod(p._shape) / 1000
+    spent = _spent[key] = _spent.get(key, 0.0) + cost
+    return spent >= eager_fused.WORTH
+
+
 def _call(op: Op, operands: tuple, attributes: dict, written: tuple[int, ...]
           ) -> eager_fused.Call | None:
     key = (op, operands[0]._dtype, operands[0]._shape, *attributes.values())
     try:
         return _calls[key]
     except KeyError:
-        if not eager_fused.will_pay(op, operands, len(op.operands)):
+        if not _pays(op, operands[0], attributes):
             return None
     with progress.compiling(op.name, "passes"):
         call = eager_fused.bound(op, operands, attributes, written)
