@@ -53,7 +53,7 @@ relu_backward = composite(
 _relu = pointwise(
     "relu", lambda xp, input: xp.maximum(0, input),  # keeps -0.0: of equals the second
     "({input} if ({input} >= {dtype}(0)) | ({input} != {input}) else {dtype}(0))", methods=(),
-    fast=True,
+    fast="elementwise",
     check=real_only(_UNBOUNDED, first=_no_bool),
     input=lambda grad, out: relu_backward(grad, out))
 

@@ -15,6 +15,7 @@ from tracejit.core.ops import shapes
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.composite import composite, must_float, widened, widened_dtype
 from tracejit.core.ops.creation import iota
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.gather_scatter import gather_record
 from tracejit.core.ops.losses import checked, legacy, reduced
 from tracejit.core.ops.pointwise_logic import where
@@ -200,6 +201,9 @@ def _check_tensors(name: str, input: Any, target: Any, weight: Any, ignore_index
         raise TypeError(f"{name}(): argument 'ignore_index' (position 5) must be int, not float")
 
 
+_cross_entropy_direct = Direct("fused", "cross_entropy")
+
+
 @autocasts(cpu="float32", cuda="float32")
 def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: bool | None = None,
                   ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
@@ -217,6 +221,11 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: boo
 
     RuntimeError or ValueError if shapes or dtypes do not fit, IndexError for a class out of range.
     """
+    if size_average is None and reduce is None:
+        found = _cross_entropy_direct.direct((input, target, weight), ignore_index, reduction,
+                                             label_smoothing)
+        if found is not NotImplemented:
+            return found
     reduction = legacy(reduction, size_average, reduce)
     _check_tensors("cross_entropy_loss", input, target, weight, ignore_index)
     if label_smoothing > 1:

@@ -18,6 +18,7 @@ from tracejit.core.ops import shapes
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.batch_norm import check_channel_types
 from tracejit.core.ops.composite import composite, must_float, widened
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.fused_gradients import (
     layer_norm_gradients,
     layer_norm_input,
@@ -60,6 +61,9 @@ layer_norm_record = composite(
     bias=lambda grad: grad)
 
 
+_layer_norm_direct = Direct("fused", "layer_norm")
+
+
 @autocasts(cuda="float32")
 def layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None, bias: Any = None,
                eps: float = 1e-5) -> Any:
@@ -71,6 +75,9 @@ def layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None, 
 
     RuntimeError if the last sizes of `input` are not `normalized_shape`.
     """
+    found = _layer_norm_direct.direct((input, weight, bias), normalized_shape, eps)
+    if found is not NotImplemented:
+        return found
     must_float("LayerNormKernelImpl", input.dtype)
     wanted = tuple(normalized_shape)
     last = tuple(input.shape[len(input.shape) - len(wanted):])

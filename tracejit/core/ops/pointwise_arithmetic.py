@@ -70,31 +70,31 @@ def not_bool(op: Op | None, operands: tuple) -> None:
 
 
 add_record = pointwise(
-    "add", "add", "({input} + {other})", promote_rounded, methods=(), fast=True,
+    "add", "add", "({input} + {other})", promote_rounded, methods=(), fast="elementwise",
     input=lambda grad: grad,
     other=lambda grad: grad)
 
 sub_record = pointwise(
     "sub", "subtract", "({input} - {other})", promote_rounded, methods=(), check=no_bools,
-    fast=True,
+    fast="elementwise",
     input=lambda grad: grad,
     other=lambda grad: -grad)
 
 mul = pointwise(
     "mul", "multiply", "({input} * {other})", promote_factors, methods=("mul", "multiply"),
-    fast=True,
+    fast="elementwise",
     input=lambda grad, other: grad * other,
     other=lambda grad, input: grad * input)
 multiply = mul
 
 _div = pointwise(
-    "div", "true_divide", "({input} / {other})", "float", methods=(), fast=True,
+    "div", "true_divide", "({input} / {other})", "float", methods=(), fast="elementwise",
     input=lambda grad, other: grad / other,
     other=lambda grad, input, other: -grad * ((input / other) / other))
 
 neg = pointwise(
     "neg", "negative", "(-{input})", methods=("neg", "negative", "__neg__"), check=not_bool,
-    fast=True,
+    fast="elementwise",
     input=lambda grad: -grad)
 negative = neg
 
@@ -105,7 +105,7 @@ reciprocal.casts = FLOAT32_ON_CUDA
 
 _square = pointwise(
     "square", "square", "({input} * {input})", methods=(), node_name="PowBackward0",
-    fast=True, input=lambda grad, input: grad * 2 * input)
+    fast="elementwise", input=lambda grad, input: grad * 2 * input)
 
 _cube = pointwise(
     "cube", lambda xp, input: input * input * input, "({input} * {input} * {input})", methods=(),

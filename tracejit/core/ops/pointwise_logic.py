@@ -57,17 +57,17 @@ ONE, BOTH = ("input",), ("input", "other")
 
 
 # -- comparison ------------------------------------------------------------------------------------
-eq = pointwise("eq", "equal", "({input} == {other})", "compare", fast=True,
+eq = pointwise("eq", "equal", "({input} == {other})", "compare", fast="elementwise",
                tensors=ONE, methods=("eq", "__eq__"))
-ne = pointwise("ne", "not_equal", "({input} != {other})", "compare", fast=True,
+ne = pointwise("ne", "not_equal", "({input} != {other})", "compare", fast="elementwise",
                tensors=ONE, methods=("ne", "not_equal", "__ne__"))
-lt = pointwise("lt", "less", "({input} < {other})", "compare", fast=True,
+lt = pointwise("lt", "less", "({input} < {other})", "compare", fast="elementwise",
                tensors=ONE, methods=("lt", "less", "__lt__"), check=_ordered("lt_cpu"))
-le = pointwise("le", "less_equal", "({input} <= {other})", "compare", fast=True,
+le = pointwise("le", "less_equal", "({input} <= {other})", "compare", fast="elementwise",
                tensors=ONE, methods=("le", "less_equal", "__le__"), check=_ordered("le_cpu"))
-gt = pointwise("gt", "greater", "({input} > {other})", "compare", fast=True,
+gt = pointwise("gt", "greater", "({input} > {other})", "compare", fast="elementwise",
                tensors=ONE, methods=("gt", "greater", "__gt__"), check=_ordered("gt_cpu"))
-ge = pointwise("ge", "greater_equal", "({input} >= {other})", "compare", fast=True,
+ge = pointwise("ge", "greater_equal", "({input} >= {other})", "compare", fast="elementwise",
                tensors=ONE, methods=("ge", "greater_equal", "__ge__"), check=_ordered("ge_cpu"))
 not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
 

@@ -63,29 +63,29 @@ erfc_backward = composite(
 
 
 # -- exponentials and logarithms -------------------------------------------------------------------
-exp: Op = pointwise("exp", "exp", "exp({input})", "float", fast=True,
+exp: Op = pointwise("exp", "exp", "exp({input})", "float", fast="elementwise",
                 input=lambda grad, out: grad * out)
 exp2 = pointwise("exp2", "exp2", "exp2({input})", "float",
                  input=lambda grad, out: grad * out * _LN2)
-expm1 = pointwise("expm1", "expm1", "expm1({input})", "float", fast=True,
+expm1 = pointwise("expm1", "expm1", "expm1({input})", "float", fast="elementwise",
                   input=lambda grad, out: grad * (out + 1))
-log = pointwise("log", "log", "log({input})", "float", fast=True,
+log = pointwise("log", "log", "log({input})", "float", fast="elementwise",
                 input=lambda grad, input: grad / input)
-log1p = pointwise("log1p", "log1p", "log1p({input})", "float", fast=True,
+log1p = pointwise("log1p", "log1p", "log1p({input})", "float", fast="elementwise",
                   node_name="Log1PBackward0",
                   input=lambda grad, input: grad / (input + 1))
-log2 = pointwise("log2", "log2", "log2({input})", "float", fast=True,
+log2 = pointwise("log2", "log2", "log2({input})", "float", fast="elementwise",
                  input=lambda grad, input: grad / (input * _LN2))
 log10 = pointwise("log10", "log10", "log10({input})", "float",
                   input=lambda grad, input: grad / (input * _LN10))
-sqrt = pointwise("sqrt", "sqrt", "sqrt({input})", "float", fast=True,
+sqrt = pointwise("sqrt", "sqrt", "sqrt({input})", "float", fast="elementwise",
                  input=lambda grad, out: grad / (2 * out))
 rsqrt = pointwise("rsqrt", lambda xp, input: 1 / xp.sqrt(input), "rsqrt({input})", "float",
                   input=lambda grad, out: grad * -0.5 * (out * out * out))
-tanh = pointwise("tanh", "tanh", "tanh({input})", "float", fast=True,
+tanh = pointwise("tanh", "tanh", "tanh({input})", "float", fast="elementwise",
                  input=lambda grad, out: tanh_backward(grad, out))
 sigmoid = pointwise("sigmoid", sigmoid_array, "sigmoid({input})", "float", fused="flat",
-                    input=lambda grad, out: sigmoid_backward(grad, out))
+                    fast="fused", input=lambda grad, out: sigmoid_backward(grad, out))
 erf = pointwise("erf", special("erf"), "erf({input})", "float", fused="flat",
                 check=real_only("\"erf_vml_cpu\" not implemented for '{}'"),
                 input=lambda grad, input: erf_backward(grad, input))
@@ -94,9 +94,9 @@ erfc = pointwise("erfc", special("erfc"), "erfc({input})", "float", fused="flat"
                  input=lambda grad, input: erfc_backward(grad, input))
 
 # -- trigonometry ----------------------------------------------------------------------------------
-sin: Op = pointwise("sin", "sin", "sin({input})", "float", fast=True,
+sin: Op = pointwise("sin", "sin", "sin({input})", "float", fast="elementwise",
                 input=lambda grad, input: grad * cos(input))
-cos: Op = pointwise("cos", "cos", "cos({input})", "float", fast=True,
+cos: Op = pointwise("cos", "cos", "cos({input})", "float", fast="elementwise",
                 input=lambda grad, input: grad * -sin(input))
 tan = pointwise("tan", "tan", "tan({input})", "float",
                 input=lambda grad, out: grad * (1 + out * out))
@@ -118,7 +118,7 @@ def _no_bool(op: Op, operands: tuple) -> None:
         raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for 'Bool'")
 
 
-_abs = pointwise("abs", "absolute", "abs({input})", methods=(), check=_no_bool, fast=True,
+_abs = pointwise("abs", "absolute", "abs({input})", methods=(), check=_no_bool, fast="elementwise",
                  input=lambda grad, input: grad * sign(input))
 _sign = pointwise(
     "sign", lambda xp, input: xp.sign(xp.where(input == input, input, 0)),

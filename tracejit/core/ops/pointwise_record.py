@@ -271,7 +271,7 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
               promotion: str | Callable[[Sequence[Any]], tuple] = "default", *,
               operands: Sequence[str] = (), methods: Sequence[str] | None = None,
               result: dtype | None = None, check: Callable[[Op, tuple], None] | None = None,
-              tensors: Sequence[str] = (), node_name: str | None = None, fast: bool = False,
+              tensors: Sequence[str] = (), node_name: str | None = None, fast: str = "",
               fused: str = "",
               **rules: Callable[..., Any]) -> Op:
     """Build the record of an elementwise op and hang it on `Operators` as a method.
@@ -284,7 +284,7 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
     result     dtype of the result, where it is not the operands'
     check      (op, operands) -> None, raises for dtypes the op does not take
     tensors    operands that may not be numbers, from the first on
-    fast       a native function computes small plain calls
+    fast       the kind of function that computes small plain calls (`Op.fast`)
     fused      how eager mode runs it as one compiled program (`Op.fused`)
     rules      operand name -> gradient rule
     """
@@ -309,7 +309,7 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
 
     op = Op(name, "pointwise", tuple(operands), infer=elementwise_type(result),
             eager=in_float32(eager, result), rules=rules, scalar=scalar, node_name=node_name,
-            front=front, fast="elementwise" if fast else "", fused=fused)
+            front=front, fast=fast, fused=fused)
     for spelling in (name,) if methods is None else methods:
         method(spelling)(op)
     return op

@@ -12,6 +12,7 @@ from typing import Any
 
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.composite import composite, must_float, widened
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.fused_gradients import log_softmax_backward, softmax_backward
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_logic import isfinite, where
@@ -44,6 +45,10 @@ log_softmax_record = composite(
     fused="rows", input=lambda grad, out, dim: log_softmax_backward(grad, out, dim=dim))
 
 
+_softmax_direct, _log_softmax_direct = (
+    Direct("fused", name) for name in ("softmax", "log_softmax"))
+
+
 def _implied(name: str, ndim: int) -> int:
     """Return the dimension of a call that gives none."""
     warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
@@ -73,7 +78,8 @@ def softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -
     >>> tracejit.softmax(tracejit.zeros(2, 4), 1)[0].tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    return _along(softmax_record, input, dim, dtype)
+    found = NotImplemented if dtype else _softmax_direct.direct((input,), dim)
+    return _along(softmax_record, input, dim, dtype) if found is NotImplemented else found
 
 
 @method()
@@ -85,7 +91,8 @@ def log_softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = Non
     >>> tracejit.nn.functional.log_softmax(tracejit.tensor([0.0, 1.0]), 0)
     tensor([-1.3133, -0.3133])
     """
-    return _along(log_softmax_record, input, dim, dtype)
+    found = NotImplemented if dtype else _log_softmax_direct.direct((input,), dim)
+    return _along(log_softmax_record, input, dim, dtype) if found is NotImplemented else found
 
 
 @autocasts(cuda="float32")

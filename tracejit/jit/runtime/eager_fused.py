@@ -68,14 +68,10 @@ _programs: dict[tuple, list[CompiledGraph]] = {}
 def run(op: Op, operands: tuple, attributes: dict) -> Any:
     """Return the results of `op` as `eager.dispatch` would make them; None where NumPy must compute
     them, or tell what is wrong with the call."""
-    key: tuple = (op, *attributes.values())
     for x in operands:
-        if isinstance(x, TensorState):
-            if x._device is not CPU:
-                return None
-            key += (x._dtype, x._shape)
-        else:
-            key += (float,) if type(x) is float else (type(x), x)
+        if isinstance(x, TensorState) and x._device is not CPU:
+            return None
+    key = _key(op, operands, attributes)
     try:
         call = _calls[key]
     except KeyError:
@@ -96,6 +92,21 @@ def run(op: Op, operands: tuple, attributes: dict) -> Any:
     except (ProgramError, MemoryError):  # the ops one by one raise what users know
         return None
     return made[0] if len(op.outputs) == 1 else tuple(made)
+
+
+def _key(op: Op, operands: tuple, attributes: dict) -> tuple:
+    key: tuple = (op, *attributes.values())
+    for x in operands:
+        if isinstance(x, TensorState):
+            key += (x._dtype, x._shape)
+        else:
+            key += (float,) if type(x) is float else (type(x), x)
+    return key
+
+
+def known_call(op: Op, operands: tuple, attributes: dict) -> Call | None:
+    """Return the program that `run` has found before for tensors on the CPU like these."""
+    return _calls.get(_key(op, operands, attributes))
 
 
 def _made(key: tuple, op: Op, operands: tuple, attributes: dict) -> Call | None:
