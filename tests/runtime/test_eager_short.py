@@ -1,5 +1,9 @@
 """The short way to small fused ops gives what the general way gives, and leaves the rest to it."""
 
+import math
+import subprocess
+import sys
+
 import pytest
 
 import tracejit as tj
@@ -145,6 +149,22 @@ def test_wrong_arguments_are_refused_as_before(short):
         tj.softmax(x)
     with pytest.warns(UserWarning, match="deprecated"):
         F.cross_entropy(x, labels, size_average=False)
+
+
+@pytest.mark.parametrize("first", ["x + x", "x.sum()", "x.softmax(0)", "x.sigmoid()"])
+def test_a_fresh_process_makes_them(first):
+    text = f"""
+import tracejit as tj
+x = tj.ones(4)
+for _ in range(1200):
+    {first}
+for _ in range(1200):
+    y = (x * x).softmax(0).sigmoid().sum()
+print(y.item())
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(4 / (1 + math.exp(-0.25)))
 
 
 def test_autocast_casts_first(short):

@@ -17,16 +17,23 @@ from tracejit.jit.runtime import (
     eager_products,
     eager_reductions,
     eager_selection,
-    eager_short,
     eager_views,
     eager_words,
 )
+
+
+
+def _short(function: Any) -> Callable[..., Any]:
+    from tracejit.jit.runtime import eager_short  # which brings in lowering
+
+    return eager_short.direct(function)
+
 
 _KINDS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "elementwise": eager_elementwise.direct, "view": eager_views.direct,
     "reduction": eager_reductions.direct, "product": eager_products.direct,
     "selection": eager_selection.direct, "number": eager_numbers.direct,
-    "fused": eager_short.direct,
+    "fused": _short,
 }  # fmt: skip
 
 
