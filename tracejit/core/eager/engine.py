@@ -220,13 +220,13 @@ class Task:
         general way."""
         if node.extras is not None or active.tracer is not None or ever.anomaly and active.anomaly:
             return False
+        index = None if node.edges[0] is None else gathered.index_of(node, grads[0])
+        if index is None:
+            return False
         target, number = node.edges[0]
-        index = gathered.index_of(node, grads[0])
         held = self.buffers.get(target)
         known = self.gathered.get(target)
         results: list[Any] = [None]
-        if index is None:
-            return False
         if held is None or held[number] is None:
             results = node.apply(grads)
             if known is None and gathered.may_receive(results[0]):

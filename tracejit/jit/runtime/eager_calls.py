@@ -22,7 +22,6 @@ from tracejit.jit.runtime import (
 )
 
 
-
 def _short(function: Any) -> Callable[..., Any]:
     from tracejit.jit.runtime import eager_short  # which brings in lowering
 
