@@ -120,6 +120,44 @@ def test_an_optimizer_of_parameters_elsewhere_is_refused():
         spread(tracejit.ones(1))
 
 
+# What transformers, diffusers, peft and accelerate import wherever processes can work together.
+SPREAD = {
+    "_composable.fsdp": "CPUOffloadPolicy MixedPrecisionPolicy fully_shard",
+    "_functional_collectives": "AsyncCollectiveTensor all_to_all_single_autograd wait_tensor",
+    "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
+    "tensor": "DTensor Partial Placement Replicate Shard distribute_module distribute_tensor",
+    "tensor._utils": "compute_local_shape_and_global_offset",
+    "tensor.placement_types": "Partial Placement Replicate Shard _StridedShard",
+}
+
+
+@pytest.mark.parametrize("lib", ["tracejit", "torch"])
+def test_plans_of_packages_for_spread_tensors(lib):
+    for place, names in SPREAD.items():
+        module = importlib.import_module(f"{lib}.distributed.{place}")
+        assert [name for name in names.split() if not hasattr(module, name)] == []
+    types = importlib.import_module(f"{lib}.distributed.tensor.placement_types")
+    plan = [types.Replicate(), types.Shard(-1), types.Shard(dim=0), types.Partial(),
+            types._StridedShard(0, split_factor=2)]
+    assert list(map(repr, plan[:4])) == ["Replicate()", "Shard(dim=-1)", "Shard(dim=0)",
+                                         "Partial(sum)"]
+    assert [p.is_shard() for p in plan[:4]] == [False, True, True, False]
+    assert plan[2].is_shard(0) and not plan[2].is_shard(1)
+    assert plan[0].is_replicate() and plan[3].is_partial() and not plan[3].is_partial("max")
+    assert plan[1] == types.Shard(-1) != plan[2] and len({plan[1], types.Shard(-1)}) == 1
+
+
+@pytest.mark.parametrize(("place", "name"), [
+    ("tensor", "distribute_tensor"), ("tensor", "distribute_module"),
+    ("tensor._utils", "compute_local_shape_and_global_offset"),
+    ("checkpoint.hf_storage", "HuggingFaceStorageReader"),
+])
+def test_spreading_is_refused_by_name(place, name):
+    module = importlib.import_module(f"tracejit.distributed.{place}")
+    with pytest.raises(NotImplementedError, match=name):
+        getattr(module, name)("argument")
+
+
 @pytest.mark.parametrize("lib", [tracejit, torch], ids=["tracejit", "torch"])
 def test_distributions_of_the_users_own(lib):
     lib.distributions.Distribution.set_default_validate_args(True)  # as PyTorch's compiler does not

@@ -69,6 +69,7 @@ from tracejit.core.eager.anomaly import (
 )  # fmt: skip
 from tracejit.core.eager.typed_storage import CLASSES as _STORAGE_TYPES, TypedStorage, is_storage
 from tracejit.core.eager.untyped_storage import UntypedStorage
+from tracejit import storage  # how pickles hold storages
 from tracejit.core.eager.tensor_types import CPU_TYPES as _CPU_TYPES, set_default_tensor_type
 from tracejit.core.ops.activations import relu_
 from tracejit.core.ops.activations_in_place import celu_, rrelu_, selu_, threshold_

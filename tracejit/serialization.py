@@ -7,6 +7,7 @@ Loading never executes what a file holds, unless the caller sets `weights_only=F
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import pickle
@@ -263,6 +264,11 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
             data = opened.read("data.pkl")
             named = globals_in(Reader(io.BytesIO(data), len(data)))
     return [name for name in named if name not in KNOWN and name not in _allowed]
+
+
+def _get_layout(name: str) -> Any:
+    """Return the layout of a name such as "torch.strided"; pickles call it."""
+    return getattr(importlib.import_module("tracejit"), name.removeprefix("torch."))
 
 
 @contextmanager

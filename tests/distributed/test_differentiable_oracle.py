@@ -53,6 +53,39 @@ def _functions(library: Any, dist: Any) -> list[Any]:
     return found
 
 
+def _functional(library: Any, dist: Any) -> list[Any]:
+    import importlib
+
+    place = f"{library.__name__}.distributed"
+    F = importlib.import_module(f"{place}._functional_collectives")
+    mesh = importlib.import_module(f"{place}.device_mesh").init_device_mesh("cpu", (2,))
+    rank, group = dist.get_rank(), dist.group.WORLD
+    found = []
+    calls = {
+        "broadcast": lambda x: F.broadcast(x.detach(), 1, group),
+        "all_reduce": lambda x: F.all_reduce(x, "sum", mesh),
+        "all_reduce max": lambda x: F.all_reduce(x.detach(), "max", (mesh, 0)),
+        "all_gather": lambda x: F.all_gather_single(x, 0, group),
+        "all_gather columns": lambda x: F.all_gather_tensor(x, 1, mesh),
+        "reduce_scatter": lambda x: F.reduce_scatter_single(x, "sum", 0, group),
+        "reduce_scatter columns": lambda x: F.reduce_scatter_tensor(x, "sum", 1, mesh),
+        "all_to_all": lambda x: F.all_to_all_single(x, None, None, group),
+        "all_to_all parts": lambda x: F.all_to_all_single_autograd(
+            library.cat([x, x])[: 2 + rank], *(([1, 1], [1, 1]) if rank == 0 else
+                                               ([1, 2], [1, 2])), group),
+        "permute": lambda x: F.permute_tensor(x.detach().reshape(-1), [1, 0], group),
+    }  # fmt: skip
+    for name, call in calls.items():
+        leaf = _leaf(library, rank)
+        result = F.wait_tensor(call(leaf))
+        if result.requires_grad:
+            _weighted(result, rank).backward()
+        grad = None if leaf.grad is None else leaf.grad.tolist()
+        plain = not isinstance(leaf, F.AsyncCollectiveTensor)
+        found.append((name, result.tolist(), leaf.tolist(), grad, plain))
+    return found
+
+
 def _sync_norm(library: Any, dist: Any) -> list[Any]:
     rank = dist.get_rank()
     nn = library.nn
@@ -98,6 +131,12 @@ def _mesh(library: Any, dist: Any) -> list[Any]:
 def test_differentiable_collectives(with_gloo: Ranks) -> None:
     for ours, theirs in with_gloo(_both, _functions):
         assert ours == theirs
+
+
+def test_collectives_that_leave_their_tensors_as_they_are(with_gloo: Ranks) -> None:
+    for ours, theirs in with_gloo(_both, _functional):
+        for one, other in zip(ours, theirs, strict=True):
+            assert one == other
 
 
 def test_batch_norm_over_processes_is_that_of_the_joined_batch(with_gloo: Ranks) -> None:

@@ -83,7 +83,7 @@ def tracejit_as_torch(argv: list[str], folder: str) -> Iterator[None]:
     """Let the import name `torch` mean tracejit within the block.
 
     `tracejit.__name__` is `torch` there, as packages compare it with the first part of their
-    imports.
+    imports; pickles name `torch.storage`, which unpicklers of packages look for.
     """
     own = importlib.import_module("tracejit")
     if sys.modules.get("torch", own) is not own:
@@ -96,7 +96,7 @@ def tracejit_as_torch(argv: list[str], folder: str) -> Iterator[None]:
     try:
         yield
     finally:
-        own.__name__ = "tracejit"
+        _name(own, "tracejit")
         sys.argv, sys.path[:] = before, paths
         if places is None:
             del os.environ["PYTHONPATH"]
@@ -113,8 +113,14 @@ def _let_torch_be(own: ModuleType) -> list[importlib.abc.MetaPathFinder]:
 
     finders = [_TorchFinder(), MPIFinder()]
     sys.meta_path[:0] = finders
-    own.__name__ = "torch"
+    _name(own, "torch")
     return finders
+
+
+def _name(own: ModuleType, name: str) -> None:
+    """Let the package, and what its pickles read storages by, go by a name."""
+    own.__name__ = name
+    own.storage._load_from_bytes.__module__ = f"{name}.storage"
 
 
 def tracejit_as_torch_for_good() -> ModuleType:

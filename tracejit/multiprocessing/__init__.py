@@ -12,7 +12,9 @@ from multiprocessing import *  # noqa: F403
 from multiprocessing.reduction import ForkingPickler as _Pickler
 from typing import Any
 
+from tracejit.core.eager.array_storage import ArrayStorage
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory import Storage
 from tracejit.multiprocessing.spawn import ProcessContext as ProcessContext
 from tracejit.multiprocessing.spawn import ProcessException as ProcessException
 from tracejit.multiprocessing.spawn import ProcessExitedException as ProcessExitedException
@@ -21,6 +23,7 @@ from tracejit.multiprocessing.spawn import SpawnContext as SpawnContext
 from tracejit.multiprocessing.spawn import spawn
 from tracejit.multiprocessing.spawn import start_processes as start_processes
 from tracejit.nn.parameter import Parameter
+from tracejit.storage import reduced_for_processes
 
 __all__ = [  # noqa: PLE0604
     *_python.__all__, "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy",
@@ -39,6 +42,8 @@ def _reduced(x: Any) -> Any:
 
 for _kind in (Tensor, Parameter):
     _Pickler.register(_kind, _reduced)
+for _memory in (Storage, ArrayStorage):
+    _Pickler.register(_memory, reduced_for_processes)
 
 
 def get_all_sharing_strategies() -> set[str]:

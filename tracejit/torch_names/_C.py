@@ -6,6 +6,7 @@ far as programs name it.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,17 @@ __all__ = ["Graph", "Node", "Value", "_LinAlgError", "_TensorMeta",
            "_disabled_torch_function_impl"]
 
 _TensorMeta = type(Tensor)  # the class of classes of tensors, as annotations name it
+
+
+class _NamesOfTorch(type):
+    """Class of a class whose attributes are the package's functions."""
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(importlib.import_module("tracejit"), name)
+
+
+class _VariableFunctionsClass(metaclass=_NamesOfTorch):
+    """Place where PyTorch's pickles find functions such as `relu`."""
 
 
 class _functorch:

@@ -6,13 +6,11 @@ Tensor.
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tracejit.core.eager.array_storage import ArrayStorage
 from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.meta import check_item
 from tracejit.core.eager.nodes import grad_fn_of
@@ -291,7 +289,8 @@ def rebuild(cls: type, storage: Storage, offset: int, shape: tuple, strides: tup
     return made
 
 
-def _storage_of_bytes(data: bytes, place: device) -> Storage:
+def storage_of_bytes(data: bytes, place: device) -> Storage:
+    """Make a Storage of the bytes that a pickle holds."""
     made = allocate(len(data), device("cpu") if place.type == "cpu" else place)
     source: Any = np.frombuffer(data, np.uint8)
     if place.type != "cpu":
@@ -302,13 +301,5 @@ def _storage_of_bytes(data: bytes, place: device) -> Storage:
     return made
 
 
-def _reduce_storage(storage: Storage) -> tuple:
-    if storage.device.type == "meta":
-        return allocate, (storage.nbytes, storage.device)
-    block = storage.block[: storage.nbytes]
-    return _storage_of_bytes, ((block if storage.device.type == "cpu" else block.get()).tobytes(),
-                               storage.device)
-
-
-copyreg.pickle(Storage, _reduce_storage)
-copyreg.pickle(ArrayStorage, _reduce_storage)
+# Pickles made before 2026-11-27 name it so.
+_storage_of_bytes = storage_of_bytes
