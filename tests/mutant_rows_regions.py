@@ -321,7 +321,7 @@ LOOPS = [
     Mutant(
         "loops",
         "rows written backwards stay in the order of iterations",
-        "tracejit/jit/capture/loop_body.py",
+        "tracejit/jit/capture/loop_variables.py",
         "        if self.step < 0:\n            whole = whole.flip(0)\n",
         "",
         _programs("rows_written"),
@@ -476,7 +476,7 @@ TRIALS = [
     Mutant(
         "trials",
         "keys may be added to a defaultdict",
-        "tracejit/jit/capture/control.py",
+        "tracejit/jit/capture/container_calls.py",
         '        _changes(container, "it may add a missing key")\n',
         "        pass\n",
         _programs("container_changed"),
@@ -782,7 +782,7 @@ IDENTITY = [
     Mutant(
         "identity",
         "two names of one tensor are two elements of a set",
-        "tracejit/jit/capture/control.py",
+        "tracejit/jit/capture/container_calls.py",
         "        container = set(known_ones(tracer, container))\n",
         "        pass\n",
         _programs("one_of_two_in_containers"),
