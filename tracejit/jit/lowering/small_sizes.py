@@ -1,0 +1,128 @@
+"""Kernels of loops for small sizes: a text of its own, in which the sizes are numbers.
+
+In: the instruction of a loop that is one kernel, and the values of symbols. Out: the kernel for
+these values. Called by `binding.py`. With numbers, LLVM writes short loops out and keeps what they
+make in registers: an iteration over 4 x 3 elements takes half the time. All depends on the sizes
+of the call alone, so results have the same bits whichever sizes came before.
+
+A size is a number if all its symbols are at most `SMALL`. The length of the loop itself stays a
+size, or each length would be another kernel. Memory that an iteration leaves to no other is then
+the kernel's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tracejit.jit.ir.sizes import evaluate, symbols_of
+from tracejit.jit.lowering.abi import ELEMENTS
+from tracejit.jit.lowering.inlining import decided_by
+from tracejit.jit.lowering.program import Instruction, Kernel
+
+SMALL = 16  # of a symbol: a kernel for each such set of values is compiled when it is met
+ITERATIONS = 16  # of the loop, at least: fewer are not worth a kernel of their own
+OWN = "t"  # begins names of memory that no iteration leaves to another
+ROOM = 1 << 14  # bytes of such memory, at most, that lie on the stack
+_SIZE = re.compile(r"n\d+")
+_FOLDED: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+}  # fmt: skip
+
+
+def kernel_for(instruction: Instruction, values: Mapping[str, int], nbytes: Sequence[int]
+               ) -> Kernel:  # fmt: skip
+    """Return the kernel of a loop for these values of the symbols: its own, or one with numbers.
+
+    nbytes  of each operand's memory
+    """
+    kernel = instruction.kernel
+    assert kernel is not None
+    if evaluate(instruction.total, values) < ITERATIONS:
+        return kernel
+    length = symbols_of(instruction.total)
+    known = {
+        f"n{k}": evaluate(size, values) for k, size in enumerate(instruction.sizes)
+        if all(values[name] <= SMALL and name not in length for name in symbols_of(size))
+    }  # fmt: skip
+    return with_numbers(kernel, known, nbytes) if known else kernel
+
+
+def with_numbers(kernel: Kernel, known: Mapping[str, int], nbytes: Sequence[int]) -> Kernel:
+    """Return a kernel in whose text sizes are numbers."""
+    tree = ast.parse(kernel.source)
+    change = _Change(known, nbytes)
+    tree = ast.fix_missing_locations(change.visit(tree))
+    if change.elements:
+        names = [ast.alias(f"{element}_local") for element in sorted(change.elements)]
+        tree.body.insert(0, ast.ImportFrom("tracejit.jit.lowering.abi", names, 0))
+    note = "# for " + ", ".join(f"{name} = {number}" for name, number in known.items())
+    source = f"{note}\n{ast.unparse(ast.fix_missing_locations(tree))}\n"
+    digest = hashlib.sha256(f"{kernel.digest}\n{source}".encode()).hexdigest()[:32]
+    return replace(kernel, source=source, digest=digest)
+
+
+class _Change(ast.NodeTransformer):
+    """Writer of numbers for names; what they decide is decided."""
+
+    def __init__(self, known: Mapping[str, int], nbytes: Sequence[int]):
+        self.known, self.nbytes, self.room = known, nbytes, ROOM
+        self.elements: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        number = self.known.get(node.id) if isinstance(node.ctx, ast.Load) else None
+        return node if number is None else ast.Constant(number)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt | None:
+        (target,) = node.targets
+        if isinstance(target, ast.Name):
+            if target.id in self.known and _SIZE.fullmatch(target.id):
+                return None  # its fetch
+            if target.id[0] == OWN and isinstance(node.value, ast.Call):
+                return self._own(node, node.value)
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+    def _own(self, node: ast.Assign, fetch: ast.Call) -> ast.stmt:
+        """Return what makes memory of the kernel's own, in place of what fetches an operand."""
+        element = ELEMENTS[ast.unparse(fetch.func).removesuffix("_pointer")]
+        (number,) = (n.value for n in ast.walk(fetch.args[1]) if isinstance(n, ast.Constant))
+        assert type(number) is int
+        nbytes = self.nbytes[number]
+        if not 0 < nbytes <= self.room or element.startswith("complex"):
+            return node
+        self.room -= nbytes
+        self.elements.add(element)
+        count = ast.Constant(nbytes // np.dtype(element).itemsize)
+        return ast.Assign(node.targets, ast.Call(ast.Name(f"{element}_local"), [count], []))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        fold, a, b = _FOLDED.get(type(node.op)), _int(node.left), _int(node.right)
+        if fold is None or a is None or b is None:
+            return node
+        by_zero = b == 0 and isinstance(node.op, (ast.FloorDiv, ast.Mod))
+        return node if by_zero else ast.Constant(fold(a, b))
+
+    def visit_If(self, node: ast.If) -> ast.stmt | list[ast.stmt]:
+        self.generic_visit(node)
+        decided = decided_by(node.test)
+        if decided is None:
+            node.body = node.body or [ast.Pass()]
+            return node
+        return node.body if decided else node.orelse
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        self.generic_visit(node)
+        node.body = node.body or [ast.Pass()]
+        return node
+
+
+def _int(node: ast.expr) -> int | None:
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
