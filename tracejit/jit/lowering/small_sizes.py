@@ -24,11 +24,13 @@ import numpy as np
 from tracejit.jit.ir.sizes import evaluate, symbols_of
 from tracejit.jit.lowering.abi import ELEMENTS
 from tracejit.jit.lowering.inlining import decided_by
+from tracejit.jit.lowering.loops import TILE
 from tracejit.jit.lowering.program import Instruction, Kernel
 
 SMALL = 16  # of a symbol: a kernel for each such set of values is compiled when it is met
 ITERATIONS = 16  # of the loop, at least: fewer are not worth a kernel of their own
 OWN = "t"  # begins names of memory that no iteration leaves to another
+STRAIGHT = "SMALL_SIZES = True"  # line of a text whose short loops are written out
 ROOM = 1 << 14  # bytes of such memory, at most, that lie on the stack
 _SIZE = re.compile(r"n\d+")
 _FOLDED: dict[type, Callable[[int, int], int]] = {
@@ -58,13 +60,13 @@ def kernel_for(instruction: Instruction, values: Mapping[str, int], nbytes: Sequ
 def with_numbers(kernel: Kernel, known: Mapping[str, int], nbytes: Sequence[int]) -> Kernel:
     """Return a kernel in whose text sizes are numbers."""
     tree = ast.parse(kernel.source)
-    change = _Change(known, nbytes)
+    change = _Change(known, nbytes, _tiles(tree))
     tree = ast.fix_missing_locations(change.visit(tree))
     if change.elements:
         names = [ast.alias(f"{element}_local") for element in sorted(change.elements)]
         tree.body.insert(0, ast.ImportFrom("tracejit.jit.lowering.abi", names, 0))
-    note = "# for " + ", ".join(f"{name} = {number}" for name, number in known.items())
-    source = f"{note}\n{ast.unparse(ast.fix_missing_locations(tree))}\n"
+    note = ", ".join(f"{name} = {number}" for name, number in known.items())
+    source = f"{STRAIGHT}  # {note}\n{ast.unparse(ast.fix_missing_locations(tree))}\n"
     digest = hashlib.sha256(f"{kernel.digest}\n{source}".encode()).hexdigest()[:32]
     return replace(kernel, source=source, digest=digest)
 
@@ -72,7 +74,9 @@ def with_numbers(kernel: Kernel, known: Mapping[str, int], nbytes: Sequence[int]
 class _Change(ast.NodeTransformer):
     """Writer of numbers for names; what they decide is decided."""
 
-    def __init__(self, known: Mapping[str, int], nbytes: Sequence[int]):
+    def __init__(self, known: Mapping[str, int], nbytes: Sequence[int],
+                 tiles: Mapping[str, tuple[str, int]]):  # fmt: skip
+        self.tiles = tiles
         self.known, self.nbytes, self.room = known, nbytes, ROOM
         self.elements: set[str] = set()
 
@@ -83,6 +87,8 @@ class _Change(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.stmt | None:
         (target,) = node.targets
         if isinstance(target, ast.Name):
+            if target.id in self.tiles:
+                return self._local(node, *self.tiles[target.id])
             if target.id in self.known and _SIZE.fullmatch(target.id):
                 return None  # its fetch
             if target.id[0] == OWN and isinstance(node.value, ast.Call):
@@ -97,10 +103,16 @@ class _Change(ast.NodeTransformer):
         nbytes = self.nbytes[number]
         if not 0 < nbytes <= self.room or element.startswith("complex"):
             return node
+        return self._local(node, element, nbytes // np.dtype(element).itemsize)
+
+    def _local(self, node: ast.Assign, element: str, count: int) -> ast.Assign:
+        nbytes = count * np.dtype(element).itemsize
+        if nbytes > self.room:
+            return node
         self.room -= nbytes
         self.elements.add(element)
-        count = ast.Constant(nbytes // np.dtype(element).itemsize)
-        return ast.Assign(node.targets, ast.Call(ast.Name(f"{element}_local"), [count], []))
+        call = ast.Call(ast.Name(f"{element}_local"), [ast.Constant(count)], [])
+        return ast.Assign(node.targets, call)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
@@ -121,7 +133,46 @@ class _Change(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.stmt:
         self.generic_visit(node)
         node.body = node.body or [ast.Pass()]
+        return _split(node)
+
+
+def _split(node: ast.For) -> ast.For:
+    """Return a loop over rows as a loop in a loop, where it divides its number for two of them."""
+    if len(node.body) < 3 or not isinstance(node.target, ast.Name):
         return node
+    number, (inner, outer, *rest) = node.target.id, node.body
+    if not isinstance(inner, ast.Assign) or not isinstance(outer, ast.Assign):
+        return node
+    most, steps = _int(node.iter.args[-1]), None  # type: ignore[attr-defined]
+    if isinstance(inner.value, ast.BinOp):
+        steps = _int(inner.value.right)
+    texts = ast.unparse(inner.value), ast.unparse(outer.value)
+    used = any(isinstance(n, ast.Name) and n.id == number for s in rest for n in ast.walk(s))
+    if not most or not steps or most % steps or used or ast.unparse(node.iter) not in (
+        f"range({most})", f"range(0, {most})") or texts != (
+        f"{number} % {steps}", f"{number} // {steps}"):  # fmt: skip
+        return node
+    loop = ast.For(inner.targets[0], _range(steps), rest, [])
+    return ast.For(outer.targets[0], _range(most // steps), [loop], [])
+
+
+def _range(count: int) -> ast.Call:
+    return ast.Call(ast.Name("range"), [ast.Constant(count)], [])
+
+
+def _tiles(tree: ast.Module) -> dict[str, tuple[str, int]]:
+    """Return the names of scratch memory that holds one number for each column of a tile, with its
+    elements' type and their number."""
+    found: dict[str, tuple[str, int]] = {}
+    indices: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            called = ast.unparse(node.value.func)
+            if called.endswith("_scratch"):
+                found[ast.unparse(node.targets[0])] = called.removesuffix("_scratch"), TILE
+        elif isinstance(node, ast.Subscript):
+            indices.setdefault(ast.unparse(node.value), set()).add(ast.unparse(node.slice))
+    return {name: kind for name, kind in found.items() if indices.get(name) == {"c - first"}}
 
 
 def _int(node: ast.expr) -> int | None:
