@@ -153,7 +153,7 @@ def _machine() -> Any:
     )
 
 
-def _object(texts: Sequence[str], straight: bool) -> bytes:
+def _object(texts: Sequence[str], straight: bool = False) -> bytes:
     machine, context = _machine(), llvm.create_context()
     module = _parsed(texts, machine, context)
     _optimize(module, machine, straight)
