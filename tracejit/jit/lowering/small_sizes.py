@@ -117,6 +117,8 @@ class _Change(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
         fold, a, b = _FOLDED.get(type(node.op)), _int(node.left), _int(node.right)
+        if b == 1 and isinstance(node.op, (ast.FloorDiv, ast.Mod)):
+            return node.left if isinstance(node.op, ast.FloorDiv) else ast.Constant(0)
         if fold is None or a is None or b is None:
             return node
         by_zero = b == 0 and isinstance(node.op, (ast.FloorDiv, ast.Mod))

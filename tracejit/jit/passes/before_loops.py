@@ -44,15 +44,15 @@ def _moved(node: Node) -> list[Node]:
     able: list[Node] = []
     for inner in region.nodes:
         operands = list(inner.operand_values())
-        plain = inner.op.kind == "pointwise" and inner.op.scalar is not None
-        if not plain or inner.stays or inner.outputs[0].shape or not all(
+        scalar = inner.op.scalar if inner.op.kind == "pointwise" else None
+        if scalar is None or inner.stays or inner.outputs[0].shape or not all(
                 x in free or x in captured for x in operands) or free.isdisjoint(operands):
             continue
         if any(x.dtype is not inner.outputs[0].dtype for x in operands):
             continue  # types of operands would decide otherwise for rows than for numbers
         able.append(inner)
         free.add(inner.outputs[0])
-        if _COSTLY.search(inner.op.scalar.replace("{dtype}(", "")):
+        if _COSTLY.search(scalar.replace("{dtype}(", "")):
             wanted.add(inner)
     costly = len(wanted)
     for inner in reversed(able):

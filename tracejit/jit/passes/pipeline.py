@@ -35,8 +35,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("branches", flatten_cond),  # small branches -> both sides and a choice
     ("simplify", simplify),     # identities, conversions, views
     ("cse", cse),               # equal nodes -> one
-    ("dce", dce),               # dead nodes and dead writes
     ("loops", before_loops),    # work of iterations that needs no other -> before the loop
+    ("dce", dce),               # dead nodes and dead writes
 )
 _DEEP = (settle_sizes, dce)  # these see to regions themselves
 

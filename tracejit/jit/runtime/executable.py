@@ -79,8 +79,9 @@ class Executable:
             self.functions = {d: host.python_kernel(kernel) for d, kernel in kernels.items()}
         elif kernels:
             driver = [region_loop.kernel()] if any(i.regions for i in instructions) else []
-            for loop in (i.kernel for i in instructions if i.extern == LOOP):
-                kernels.pop(loop.digest, None)  # it has a kernel for its sizes: see `bind`
+            for instruction in instructions:
+                if instruction.extern == LOOP and instruction.kernel is not None:
+                    kernels.pop(instruction.kernel.digest, None)  # compiled for sizes: `_build`
             self.functions = cache.functions_of([*kernels.values(), *runner.kernels(), *driver])
             self.runner = runner.runner()
         self.regions = {
