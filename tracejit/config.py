@@ -49,6 +49,7 @@ PASSES = {
     "branches": "computes both sides of small branches, and chooses",
     "simplify": "drops identities, conversions and views that change nothing",
     "cse": "computes equal nodes once",
+    "loops": "moves costly work on numbers, which needs no other iteration, before its loop",
     "dce": "drops nodes and writes that nothing reads",
     "all": "stands for every pass",
 }

@@ -102,9 +102,11 @@ class Fuser:
         numerics: str,
         results: set[Value],
         apart: set[Value],
+        inside: bool = False,
     ):
         self.nodes, self.numerics, self.results = nodes, numerics, set(results | apart)
         self.apart = set(apart)
+        self.inside = inside
         self.operands = operands  # of products, views folded in
         self.groups: dict[Group, None] = {}
         self.readers: dict[Value, dict[Group, None]] = {}
@@ -164,6 +166,8 @@ class Fuser:
     def _worth_repeating(self, v: Value) -> bool:
         if is_one(count(v)) or self.cost[v] <= CHEAP:
             return True
+        if self.inside:  # its memory is near: that of one iteration
+            return False
         size = typical(count(v))
         large = [x for x in self.leaves[v] if 4 * typical(count(x)) > size]
         return self.cost[v] <= WORTH_REPEATING and len(large) <= 1

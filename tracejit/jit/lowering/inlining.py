@@ -207,7 +207,7 @@ class _Change(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> ast.stmt | list[ast.stmt]:
         self.generic_visit(node)
-        decided = _decided(node.test)
+        decided = decided_by(node.test)
         if decided is None:
             return node
         return node.body if decided else node.orelse
@@ -219,7 +219,7 @@ def _number(node: ast.expr) -> int:
     raise Unsupported("operands of segments")  # they are found by a number that is computed
 
 
-def _decided(test: ast.expr) -> bool | None:
+def decided_by(test: ast.expr) -> bool | None:
     """Return the truth of a comparison of two numbers; None for any other test."""
     if isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant):
         (other,) = test.comparators

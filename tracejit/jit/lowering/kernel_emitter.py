@@ -29,6 +29,8 @@ from tracejit.jit.lowering.kernel_expressions import (
 from tracejit.jit.lowering.kernel_primitives import BYTES, I64, KERNEL_TYPE, Primitives
 from tracejit.jit.lowering.vector_math_intrinsics import Scalar, UnsupportedSyntax
 
+LANES = 8  # iterations, at least, of a loop that becomes vectors rather than code without loops
+
 
 def function_definition(source: str, name: str) -> ast.FunctionDef:
     """Return the definition of `name` in a module's text; ValueError where there is none."""
@@ -155,6 +157,18 @@ def separate(pointers: Sequence[Pointer]) -> None:
             access.set_metadata("noalias", others)
 
 
+def _is_vector(start: Any, stop: Any) -> bool:
+    """Return True if a loop has a number of iterations that is known and fills a vector."""
+    known = all(isinstance(x, ir.Constant) and type(x.constant) is int for x in (start, stop))
+    return known and stop.constant - start.constant >= LANES
+
+
+def _holds_loop(node: ast.For) -> bool:
+    return any(
+        isinstance(inner, (ast.For, ast.While)) for part in node.body for inner in ast.walk(part)
+    )
+
+
 class Statements(Primitives):
     """Writes the body of one function."""
 
@@ -163,6 +177,7 @@ class Statements(Primitives):
         self.function, self.globals = function, namespace
         self.flags = tuple(flag for flag in flags if flag != FUNCTIONS)
         self.contract = bool(flags)
+        self.straight = bool(namespace.get("SMALL_SIZES"))
         self.source_name = source_name
         self.entry = function.append_basic_block("entry")
         self.exit = function.append_basic_block("exit")
@@ -347,10 +362,19 @@ class Statements(Primitives):
         self.builder.position_at_end(again)
         advanced = self.builder.add(counter, ir.Constant(I64, step), flags=("nsw",))
         counter.add_incoming(advanced, again)
-        self.builder.branch(test)
+        back = self.builder.branch(test)
+        if self.straight and _is_vector(start, stop) and not _holds_loop(node):
+            self.keep_loop(back)
         self.builder.position_at_end(body)
         self.store_name(node.target.id, Scalar(counter, "int64", True), node)  # type: ignore[attr-defined]
         self.loop(self.builder.basic_block, node.body, again, after)
+
+    def keep_loop(self, back: Any) -> None:
+        """Say that a loop is not to be written out before it is made of vectors."""
+        module = self.function.module
+        whole = module.add_metadata([f"loop {len(module.metadata)}"])
+        whole.operands = (whole, module.add_metadata(["llvm.loop.unroll.disable"]))  # its own name
+        back.set_metadata("llvm.loop", whole)
 
     def range_of(self, node: ast.For) -> tuple[Any, Any, int]:
         call = node.iter

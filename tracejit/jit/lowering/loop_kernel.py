@@ -29,6 +29,7 @@ from tracejit.jit.lowering.index import resolved, size_key
 from tracejit.jit.lowering.inlining import INDENT, Home, Module, Unsupported, statements
 from tracejit.jit.lowering.partial_writes import Part, partial_writes
 from tracejit.jit.lowering.program import Buffer, Instruction, Kernel, Program
+from tracejit.jit.lowering.small_sizes import OWN
 from tracejit.jit.lowering.steady_flags import bodies
 
 LOOP = "loop"  # `Instruction.extern` of a loop or a branch that is one kernel
@@ -172,11 +173,11 @@ class _Writer:
         if type(self.each) is int and self.each > times * LARGE:
             raise Unsupported(f"it computes {self.each} elements at once, enough for threads")
 
-    def new_memory(self, buffer: Buffer) -> Home:
+    def new_memory(self, buffer: Buffer, letter: str = OWN) -> Home:
         """Return memory of the program around, for this kernel alone."""
         number = len(self.program.buffers)
         self.program.buffers.append(Buffer(buffer.dtype, buffer.numel, "temporary"))
-        self.pointers[number] = home = self._operand("y", number)
+        self.pointers[number] = home = self._operand(letter, number)
         return home
 
     def first(self, number: int, lines: list[str]) -> Home:
@@ -388,7 +389,7 @@ class _While(_Loop):
         carried = self.node.attributes["carried"]
         if len(self.node.outputs) > carried + 1:
             raise Unsupported("it leaves items in memory that grows while it runs")
-        going = self.new_memory(Buffer(bool_, 1, ""))  # right behind the outputs
+        going = self.new_memory(Buffer(bool_, 1, ""), "y")  # right behind the outputs
         program = self.lower(in_place(self.node.regions[0], 0, 1, carried))
         module, inputs = self.module, program.inputs
         homes, before, after = self.carry(

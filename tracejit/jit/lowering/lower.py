@@ -65,7 +65,7 @@ def _lowered(graph: Graph, numerics: str, inside: bool) -> Program:
     outputs = _outputs(graph)
     results = set(outputs) | {v for _, v in writes}
     results |= overlooked(folded.nodes, numerics, results)
-    fuser, groups, nests, partials = _fused(graph, folded, results, numerics)
+    fuser, groups, nests, partials = _fused(graph, folded, results, numerics, inside)
     apart = _apart(fuser, graph) if logs.enabled("fusion") else []
     memory = assign_memory(graph, outputs, writes, groups, nests)
     program = schedule(graph, memory, nests, partials, folded, numerics, not inside)
@@ -166,13 +166,13 @@ def _own_values(graph: Graph, folded: Folded) -> list[tuple[Any, Value]]:
 
 
 def _fused(
-    graph: Graph, folded: Folded, results: set[Value], numerics: str
+    graph: Graph, folded: Folded, results: set[Value], numerics: str, inside: bool
 ) -> tuple[Fuser, list[Group], dict[Group, Nest], dict[Value, Partial]]:
     """Return the fuser, its groups and their loops. Reductions that loops would repeat are stored
     by other groups, and all is done again."""
     apart: set[Value] = set()
     for _ in range(ROUNDS):
-        fuser = Fuser(folded.nodes, folded.values(), numerics, results, apart)
+        fuser = Fuser(folded.nodes, folded.values(), numerics, results, apart, inside)
         groups = fuser.run()
         partials: dict[Value, Partial] = {}
         nests: dict[Group, Nest] = {}

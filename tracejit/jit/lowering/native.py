@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 from tracejit import logs
 from tracejit.core.memory import forks
 from tracejit.jit.lowering.program import Kernel
+from tracejit.jit.lowering.small_sizes import STRAIGHT
 from tracejit.jit.lowering.target import processor
 
 _PER_THREAD = 2  # fewer kernels than this are not worth a thread
@@ -45,6 +46,11 @@ def namespace_of(kernel: Kernel, filename: str | None = None) -> dict[str, Any]:
     return namespace
 
 
+def is_straight(kernel: Kernel) -> bool:
+    """Return True if short loops of a kernel are written out, which leaves code without loops."""
+    return STRAIGHT in kernel.source
+
+
 def _untold(what: str, kernels: int) -> None:
     pass
 
@@ -52,13 +58,18 @@ def _untold(what: str, kernels: int) -> None:
 def compile_kernels(
     kernels: Sequence[Kernel], threads: int = 1, tell: Callable[[str, int], None] = _untold
 ) -> list[bytes]:
-    """Return object files that together define every kernel, at most one per thread.
+    """Return object files that together define every kernel, at most two per thread.
 
     tell  called from any thread with "written" or "compiled" and how many kernels now are
 
     Raises KernelError where a text is no kernel.
     """
     _initialize()
+    straight = [kernel for kernel in kernels if is_straight(kernel)]
+    if 0 < len(straight) < len(kernels):
+        others = [kernel for kernel in kernels if not is_straight(kernel)]
+        return [part for some in (straight, others) for part in
+                compile_kernels(some, threads, tell)]
     count = max(1, min(threads, len(kernels) // _PER_THREAD))
     if count == 1:
         return [_compile(kernels, tell)]
@@ -81,7 +92,7 @@ def _compile(kernels: Sequence[Kernel], tell: Callable[[str, int], None]) -> byt
         for kernel in kernels:
             texts += emit_kernel(kernel)
             tell("written", 1)
-    made = _object(texts)
+    made = _object(texts, any(map(is_straight, kernels)))
     tell("compiled", len(kernels))
     return made
 
@@ -124,7 +135,7 @@ def optimized_ir(kernels: Sequence[Kernel]) -> str:
     texts = [text for kernel in kernels for text in emit_kernel(kernel)]
     machine, context = _machine(), llvm.create_context()
     module = _parsed(texts, machine, context)
-    _optimize(module, machine)
+    _optimize(module, machine, any(map(is_straight, kernels)))
     return str(module)
 
 
@@ -142,10 +153,10 @@ def _machine() -> Any:
     )
 
 
-def _object(texts: Sequence[str]) -> bytes:
+def _object(texts: Sequence[str], straight: bool = False) -> bytes:
     machine, context = _machine(), llvm.create_context()
     module = _parsed(texts, machine, context)
-    _optimize(module, machine)
+    _optimize(module, machine, straight)
     return _emit_object(module, machine)
 
 
@@ -163,10 +174,11 @@ def _parsed(texts: Sequence[str], machine: Any, context: Any) -> Any:
     return whole
 
 
-def _optimize(module: Any, machine: Any) -> None:
+def _optimize(module: Any, machine: Any, straight: bool = False) -> None:
+    """Run the optimiser; `straight`: code without loops becomes vectors too."""
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = True
-    options.slp_vectorization = False
+    options.slp_vectorization = straight
     # Out-of-order cores overlap iterations by themselves, and the loops take less time to compile.
     options.loop_interleaving = False
     builder = llvm.create_pass_builder(machine, options)

@@ -19,7 +19,8 @@ from tracejit.jit.lowering import extern
 from tracejit.jit.lowering.library import libraries
 from tracejit.jit.lowering.library_collectives import WAITS
 from tracejit.jit.lowering.loop_kernel import LARGE, LOOP
-from tracejit.jit.lowering.program import Buffer, Instruction, Program
+from tracejit.jit.lowering.program import Buffer, Instruction, Kernel, Program
+from tracejit.jit.lowering.small_sizes import kernel_for
 from tracejit.jit.runtime import memory_plan
 
 # Handing a chunk to a worker that is awake costs a microsecond; waking one takes some 100.
@@ -45,6 +46,7 @@ class Step:
     work: int = 0  # bytes moved and additions made
     paused: bool = False  # a loop that Python conducts: it is long, or its regions are programs
     apart: Step | None = None  # the same step with programs as its regions
+    kernel: Kernel | None = None  # the instruction's, or that for these sizes
 
 
 @dataclass
@@ -161,6 +163,7 @@ def _step(
     # Handing chunks over pays only if an instruction has several and enough work.
     enough = total > step.chunk and work >= SHARED_STEP
     step.shared = instruction.kernel is not None and enough
+    step.kernel = kernel
     if instruction.extern == LOOP:
         _part(step, place, nbytes, values)
     return step
@@ -173,6 +176,8 @@ def _part(step: Step, place: Sequence[int], nbytes: Sequence[int], values: Mappi
     if instruction.apart is not None and evaluate(instruction.each, values) > LARGE:
         step.apart = _step(instruction.apart(), place, nbytes, values)
     step.paused = step.total > LONG or step.apart is not None
+    if step.apart is None:
+        step.kernel = kernel_for(instruction, values, [nbytes[b] for b in instruction.operands])
 
 
 def _bind_matmul(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int, int]:

@@ -79,6 +79,9 @@ class Executable:
             self.functions = {d: host.python_kernel(kernel) for d, kernel in kernels.items()}
         elif kernels:
             driver = [region_loop.kernel()] if any(i.regions for i in instructions) else []
+            for instruction in instructions:
+                if instruction.extern == LOOP and instruction.kernel is not None:
+                    kernels.pop(instruction.kernel.digest, None)  # compiled for sizes: `_build`
             self.functions = cache.functions_of([*kernels.values(), *runner.kernels(), *driver])
             self.runner = runner.runner()
         self.regions = {
@@ -309,7 +312,9 @@ class _Native:
         return sum(self.binding.buffer_bytes) > 1 << 17
 
     def _build(self, executable: Executable, binding: Binding) -> None:
-        steps = binding.steps
+        steps, functions = binding.steps, executable.functions
+        if loops := [s for s in steps if s.instruction.extern == LOOP and s.apart is None]:
+            functions = {**functions, **cache.functions_of(s.kernel for s in loops if s.kernel)}
         sizes = [self._sizes(step) for step in steps]
         words = [w for step, numbers in zip(steps, sizes) for w in (*step.operands, *numbers)]
         self.words = np.array([*words, 0], np.int64)
@@ -317,7 +322,7 @@ class _Native:
         at, tickets = int(self.words.ctypes.data), 0
         self.tickets = []
         for k, (step, numbers) in enumerate(zip(steps, sizes)):
-            kernel = step.instruction.kernel
+            kernel = step.kernel if step.apart is None else None
             if kernel is None or step.paused or step.instruction.extern == WAITS:
                 tickets = 0  # the next stretch is a job of its own
             chunks = -(-step.total // step.chunk) if step.shared and self.shared else 0
@@ -325,7 +330,7 @@ class _Native:
             row = (at, sizes_at, step.total, step.chunk, shared, tickets)
             at += 8 * (len(step.operands) + len(numbers))
             tickets += chunks if chunks > 1 else 0
-            address = executable.functions[kernel.digest] if kernel is not None else 0
+            address = functions[kernel.digest] if kernel is not None else 0
             self.table[k] = (address, *row, tickets)
             self.tickets.append(tickets)
 

@@ -40,6 +40,18 @@ class CreationMeta(NamedTuple):
     missed: int
 
 
+class Rung(NamedTuple):
+    """View that a step of known sizes leads to: its layout, and its record."""
+
+    offset: int  # in the root
+    shape: tuple
+    strides: tuple | None
+    dtype: Any
+    op: Op
+    attributes: dict
+    made: CreationMeta
+
+
 # (op, numbers of the results that are further operands, attributes, how the view was made)
 Step = tuple[Op, Sequence[int], dict, CreationMeta]
 
@@ -65,6 +77,8 @@ class ResultTensor:
     tracked: int = -1  # position among the joint graph's outputs, or -1
     # (sizes, offset in the root, shape, strides, dtype) that the last steps led to
     layout: tuple[dict[str, int], int, tuple, tuple | None, Any] | None = None
+    # the sizes, and what each step led to, where the user sees views
+    ladder: tuple[dict[str, int], list[Rung]] | None = None
 
     def own_output(self) -> int:
         """Return the number of the program's output that is this tensor without further work, or
@@ -116,7 +130,9 @@ class ResultTensor:
         if known is not None and known[0] is sizes and root._strides is None:
             _, offset, shape, strides, dtype = known
             return make(root._storage, root._offset + offset, shape, strides, dtype, root._device)
-        tensor = root
+        if self.ladder is not None and self.ladder[0] is sizes and _is_fresh(root):
+            return _climbed(root, self.ladder[1])
+        fresh, tensor = _is_fresh(root), root
         with no_grad():
             for op, operands, attributes, made in self.steps:
                 given = {k: substitute(v, sizes) for k, v in attributes.items()}
@@ -126,6 +142,8 @@ class ResultTensor:
                     tensor._view.output = made.output
                     tensor._view.version -= made.missed
         if not self.base:
+            if fresh and type(self.root) is int and not self.operands():
+                self.ladder = _ladder_of(root, tensor, sizes, self.steps)
             return tensor
         found = alias(tensor)
         fixed = type(self.root) is int and root._strides is None and not self.operands()
@@ -133,6 +151,42 @@ class ResultTensor:
             offset = found._offset - root._offset
             self.layout = sizes, offset, found._shape, found._strides, found._dtype
         return found
+
+
+def _is_fresh(root: Tensor) -> bool:
+    """Return True if a tensor is an output of the program that nothing else has looked at."""
+    return root._strides is None and root._view is None and not root._requires_grad
+
+
+def _ladder_of(root: Tensor, tensor: Tensor, sizes: dict[str, int], steps: Sequence[Step]
+               ) -> tuple[dict[str, int], list[Rung]] | None:  # fmt: skip
+    """Return the steps that led from a fresh root to a view; None if one of them is no view."""
+    found: list[Rung] = []
+    for *_, made in reversed(steps):
+        view = tensor._view
+        if type(view) is not View or view.op is None or tensor._storage is not root._storage:
+            return None
+        found.append(Rung(tensor._offset - root._offset, tensor._shape, tensor._strides,
+                          tensor._dtype, view.op, view.attributes, made))
+        tensor = view.parent
+    return (sizes, found[::-1]) if tensor is root else None
+
+
+def _climbed(root: Tensor, rungs: Sequence[Rung]) -> Any:
+    """Return the view at the end of a ladder, as dispatch makes it."""
+    root._view = family = AliasFamily()
+    tensor: Any = root
+    version = root._storage.version
+    for rung in rungs:
+        parent = tensor
+        if parent is not root:
+            parent._view.viewed = True
+        tensor = make(root._storage, root._offset + rung.offset, rung.shape, rung.strides,
+                      rung.dtype, root._device)
+        tensor._view = view = View(parent, rung.op, (), rung.attributes, family)
+        view.origin, view.output = rung.made.origin, rung.made.output
+        view.version = version - rung.made.missed
+    return tensor
 
 
 def follow(tensor: Any, steps: int) -> None:
