@@ -112,11 +112,13 @@ def test_loops_that_fill_vectors_are_not_written_out_first(columns, kept):
 @pytest.mark.parametrize("text, want", [
     ("    if n0 <= 3:\n        y0[0] = 1.0\n    else:\n        y0[0] = 2.0\n", "y0[0] = 1.0"),
     ("    if n0 > 3:\n        y0[0] = 1.0\n", ""),
-    ("    for q in range(n0 // 2):\n        y0[q] = 1.0\n", "for q in range(1):\n        y0[q] = 1.0"),
+    ("    for q in range(n0 // 2):\n        y0[q] = 1.0\n",
+     "for q in range(1):\n        y0[q] = 1.0"),
     ("    for row in range(0, 2 * n0):\n        a = row % n0\n        b = row // n0\n"
      "        y0[a] = b\n",
      "for b in range(2):\n        for a in range(3):\n            y0[a] = b"),
-    ("    for row in range(0, 7):\n        a = row % n0\n        b = row // n0\n        y0[a] = b\n",
+    ("    for row in range(0, 7):\n        a = row % n0\n        b = row // n0\n"
+     "        y0[a] = b\n",
      "for row in range(0, 7):\n        a = row % 3\n        b = row // 3\n        y0[a] = b"),
     ("    y0[n0 // 0 + lo] = 1.0\n", "y0[3 // 0 + lo] = 1.0"),
 ])  # fmt: skip

@@ -36,8 +36,18 @@ def test_records_of_views_are_those_of_the_first_call():
         y, record = run(x), []
         while type(y._view) is View:
             view = y._view
-            record.append((y.shape, view.op.name, view.attributes, view.origin, view.version,
-                           view.viewed, view.output, view.generation))
+            record.append(
+                (
+                    y.shape,
+                    view.op.name,
+                    view.attributes,
+                    view.origin,
+                    view.version,
+                    view.viewed,
+                    view.output,
+                    view.generation,
+                )
+            )
             y = view.parent
         records.append(record)
     assert len(records[0]) == 3 and records[0] == records[1] == records[2]
@@ -52,6 +62,7 @@ def test_sizes_in_turns():
 
 def test_views_of_views_and_gradients():
     """A write through one view reaches another one's history, whichever call made them."""
+
     @tj.script
     def both(x):
         y = x * 2.0
