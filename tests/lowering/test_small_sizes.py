@@ -62,7 +62,7 @@ def test_results(rows, columns):
 
 
 def test_small_sizes_are_numbers_and_the_length_is_none():
-    (kernel,) = kernels(segment(PAIRS), *arrays(4, 3, steps=20))
+    (kernel,) = kernels(segment(PAIRS), *arrays(4, 3, steps=16))
     assert STRAIGHT in kernel.source
     assert set(re.findall(r"n\d+ = sizes", kernel.source)) == {"n1 = sizes"}
     (other,) = kernels(segment(PAIRS), *arrays(4, 3, steps=999))
@@ -112,7 +112,14 @@ def test_loops_that_fill_vectors_are_not_written_out_first(columns, kept):
 @pytest.mark.parametrize("text, want", [
     ("    if n0 <= 3:\n        y0[0] = 1.0\n    else:\n        y0[0] = 2.0\n", "y0[0] = 1.0"),
     ("    if n0 > 3:\n        y0[0] = 1.0\n", ""),
-    ("    for q in range(n0 // 2):\n        y0[q] = 1.0\n", "for q in range(1):\n        y0[q] = 1.0"),
+    ("    for q in range(n0 // 2):\n        y0[q] = 1.0\n",
+     "for q in range(1):\n        y0[q] = 1.0"),
+    ("    for row in range(0, 2 * n0):\n        a = row % n0\n        b = row // n0\n"
+     "        y0[a] = b\n",
+     "for b in range(2):\n        for a in range(3):\n            y0[a] = b"),
+    ("    for row in range(0, 7):\n        a = row % n0\n        b = row // n0\n"
+     "        y0[a] = b\n",
+     "for row in range(0, 7):\n        a = row % 3\n        b = row // 3\n        y0[a] = b"),
     ("    y0[n0 // 0 + lo] = 1.0\n", "y0[3 // 0 + lo] = 1.0"),
 ])  # fmt: skip
 def test_what_numbers_decide_is_decided(text, want):
@@ -122,6 +129,16 @@ def test_what_numbers_decide_is_decided(text, want):
     body = kernel.source.split("operands[0])\n")[1].strip()
     assert body == want
     assert kernel.digest != "0"
+
+
+@pytest.mark.parametrize("known, vectors", [({"n0": 3}, True), ({}, False)])
+def test_code_without_loops_becomes_vectors(known, vectors):
+    text = "def f(buffers, operands, sizes, scratch, status, lo, hi):\n"
+    text += "    y0 = float64_pointer(buffers, operands[0])\n    n0 = sizes[0]\n"
+    text += "".join(f"    y0[{k}] = y0[{k}] / y0[{k + 4}]\n" for k in range(4))
+    kernel = Kernel("f", f"from tracejit.jit.lowering.abi import float64_pointer\n{text}", "0", 1)
+    kernel = with_numbers(kernel, known, [64]) if known else kernel
+    assert bool(re.search(r"fdiv (contract )?<4 x double>", optimized_ir([kernel]))) == vectors
 
 
 def test_a_while_that_stops_and_goes_on_keeps_its_decision():

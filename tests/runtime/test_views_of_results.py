@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.core.eager.views import View
 
 
 def chain(x):
@@ -27,6 +28,31 @@ def test_each_call_gives_the_same_views(shape):
         assert told(run(x)) == want
 
 
+def test_records_of_views_are_those_of_the_first_call():
+    """A view's parents, and what says how it may be used."""
+    run, x, records = tj.script(chain), tj.ones(3, 4), []
+    run(x)
+    for _ in range(3):
+        y, record = run(x), []
+        while type(y._view) is View:
+            view = y._view
+            record.append(
+                (
+                    y.shape,
+                    view.op.name,
+                    view.attributes,
+                    view.origin,
+                    view.version,
+                    view.viewed,
+                    view.output,
+                    view.generation,
+                )
+            )
+            y = view.parent
+        records.append(record)
+    assert len(records[0]) == 3 and records[0] == records[1] == records[2]
+
+
 def test_sizes_in_turns():
     run = tj.script(chain)
     for shape in [(3, 4), (5, 2), (3, 4), (5, 2)]:
@@ -36,6 +62,7 @@ def test_sizes_in_turns():
 
 def test_views_of_views_and_gradients():
     """A write through one view reaches another one's history, whichever call made them."""
+
     @tj.script
     def both(x):
         y = x * 2.0

@@ -65,8 +65,8 @@ def with_numbers(kernel: Kernel, known: Mapping[str, int], nbytes: Sequence[int]
     if change.elements:
         names = [ast.alias(f"{element}_local") for element in sorted(change.elements)]
         tree.body.insert(0, ast.ImportFrom("tracejit.jit.lowering.abi", names, 0))
-    note = ", ".join(f"{name} = {number}" for name, number in known.items())
-    source = f"{STRAIGHT}  # {note}\n{ast.unparse(ast.fix_missing_locations(tree))}\n"
+    numbers = ", ".join(f"{name} = {number}" for name, number in known.items())
+    source = f"{STRAIGHT}  # {numbers}\n{ast.unparse(ast.fix_missing_locations(tree))}\n"
     digest = hashlib.sha256(f"{kernel.digest}\n{source}".encode()).hexdigest()[:32]
     return replace(kernel, source=source, digest=digest)
 

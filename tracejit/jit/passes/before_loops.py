@@ -33,10 +33,14 @@ def before_loops(graph: Graph, numerics: str = "fast") -> Graph:
 def _moved(node: Node) -> list[Node]:
     """Return the nodes of the body to move, in order."""
     region, scanned = node.regions[0], _scanned(node)
-    rows = {x for x, outer in scanned.items()
-            if not x.shape and same_sizes(outer.shape, (node.attributes["trip_count"],))}
-    captured = {x for x in region.inputs[1 + node.attributes["carried"] + len(scanned) :]
-                if not x.shape}
+    rows = {
+        x
+        for x, outer in scanned.items()
+        if not x.shape and same_sizes(outer.shape, (node.attributes["trip_count"],))
+    }
+    captured = {
+        x for x in region.inputs[1 + node.attributes["carried"] + len(scanned) :] if not x.shape
+    }
     if not rows or len(region.nodes) > MOST_NODES:
         return []
     free = set(rows)
@@ -45,8 +49,13 @@ def _moved(node: Node) -> list[Node]:
     for inner in region.nodes:
         operands = list(inner.operand_values())
         scalar = inner.op.scalar if inner.op.kind == "pointwise" else None
-        if scalar is None or inner.stays or inner.outputs[0].shape or not all(
-                x in free or x in captured for x in operands) or free.isdisjoint(operands):
+        if (
+            scalar is None
+            or inner.stays
+            or inner.outputs[0].shape
+            or not all(x in free or x in captured for x in operands)
+            or free.isdisjoint(operands)
+        ):
             continue
         if any(x.dtype is not inner.outputs[0].dtype for x in operands):
             continue  # types of operands would decide otherwise for rows than for numbers
