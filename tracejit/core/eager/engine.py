@@ -14,14 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracejit.core.eager import anomaly
+from tracejit.core.eager.accumulation import accumulate, run_tensor_hooks, summed
 from tracejit.core.eager.conditional_grad import ConditionalGrad, added, grad_of, resolved
 from tracejit.core.eager.hook_calls import replaced, run_hooks, run_prehooks
 from tracejit.core.eager.nodes import AccumulateGrad, Node
 from tracejit.core.eager.recording import active, ever
-from tracejit.core.eager.sole_gradients import alone, calibrate
-from tracejit.core.eager.state import TensorState
-from tracejit.core.eager.writing import assign
-from tracejit.core.ops.shapes import shape_text
+from tracejit.core.eager.sole_gradients import calibrate
 
 _LEAVES = 1 << 62  # subtracted from a leaf's priority: it runs before all other nodes
 Root = tuple[Node, int, Any]
@@ -153,7 +151,7 @@ class Task:
         if type(held) is ConditionalGrad or held is not None and type(grad) is ConditionalGrad:
             buffer[number] = added(held, grad)
         else:
-            buffer[number] = grad if held is None else _sum(held, grad)
+            buffer[number] = grad if held is None else summed(held, grad)
 
     def run(self) -> None:
         before = active.grad_enabled, active.partial, active.task
@@ -421,81 +419,6 @@ def _age(node: Node) -> int:
     """Return the order of nodes, operands first. Sinks of leaves have the largest numbers, but no
     operands."""
     return -1 if type(node) is AccumulateGrad else node.sequence
-
-
-def accumulate(variable: TensorState, grad: Any) -> None:
-    """Add to `variable.grad`. It takes over a first gradient that nobody else holds, else copies
-    it."""
-    if active.tracer is not None:
-        active.tracer.grad_read(variable)
-    held: Any = variable._grad
-    tensors = isinstance(grad, TensorState) and (held is None or isinstance(held, TensorState))
-    if tensors and active.tracer is None and grad._shape != variable._shape:
-        raise RuntimeError(f"a gradient of shape {shape_text(grad._shape)} arrived at a leaf of "
-                           f"shape {shape_text(variable._shape)}: one of the tensors between, or "
-                           "the leaf, got another shape in place since")
-    if not tensors:
-        _accumulate_rows(variable, held, grad)
-    elif held is None:
-        if active.grad_enabled:
-            variable._grad = grad
-        else:
-            variable._grad = _plain(grad) if alone(grad) else grad.detach().clone()
-    elif active.grad_enabled:
-        variable._grad = held + grad
-    else:
-        assign(held, held + grad)
-
-
-def _sum(held: Any, grad: Any) -> Any:
-    """Add two gradients. Only the sparse one of two knows how to be added to a dense one."""
-    swapped = isinstance(grad, TensorState) and not isinstance(held, TensorState)
-    return grad + held if swapped else held + grad
-
-
-def _accumulate_rows(variable: TensorState, held: Any, grad: Any) -> None:
-    """Do what `accumulate` does where one of the gradients is sparse."""
-    if held is None:
-        variable._grad = grad if active.grad_enabled else grad.detach().clone()
-    elif active.grad_enabled or not isinstance(held, TensorState) and isinstance(grad, TensorState):
-        variable._grad = _sum(held, grad)
-    elif isinstance(held, TensorState):
-        grad.add_into(held)
-    else:
-        held.add_(grad)
-
-
-def _retain(result: TensorState, grad: Any) -> None:
-    """Add to the gradient of a result that retains it, out of place: others may hold the old
-    one."""
-    if result._grad is None:
-        accumulate(result, grad)
-        return
-    if active.tracer is not None:
-        active.tracer.grad_read(result)
-    result._grad = _sum(result._grad, grad)
-
-
-def _plain(grad: Any) -> Any:
-    """Drop the view record of a gradient that a leaf takes over; its base is dead."""
-    if grad._view is not None:
-        grad._view = None
-    return grad
-
-
-def run_tensor_hooks(node: Node, grads: list) -> None:
-    """Run the hooks on a node's results, then `retain_grad`; replaces gradients in place. Hooks on
-    results without gradient get None if another result of the node has one."""
-    extras = node.extras
-    assert extras is not None
-    told = not node.opaque and any(g is not None for g in grads)
-    for number, hook in tuple(extras.tensor_hooks.values()):
-        if told or grads[number] is not None:
-            grads[number] = replaced(grads[number], hook)
-    for number, holder in tuple(extras.retained.items()):
-        tensor = holder()
-        if tensor is not None and grads[number] is not None:
-            _retain(tensor, grads[number])
 
 
 calibrate(Task._sink)

@@ -1,7 +1,7 @@
 """Test if the engine alone holds a gradient, by reference counts that are measured first.
 
 In: a gradient that arrives at a leaf. Out: True if the leaf may take over its memory. Called by
-`engine.accumulate`, through calls whose own references count, too. CPython's versions differ in
+`accumulation.accumulate`, through calls whose own references count, too. CPython's versions differ in
 their number: `calibrate` measures it once, with gradients of no elements.
 """
 
