@@ -476,7 +476,7 @@ TRIALS = [
     Mutant(
         "trials",
         "keys may be added to a defaultdict",
-        "tracejit/jit/capture/control.py",
+        "tracejit/jit/capture/container_calls.py",
         '        _changes(container, "it may add a missing key")\n',
         "        pass\n",
         _programs("container_changed"),
@@ -782,7 +782,7 @@ IDENTITY = [
     Mutant(
         "identity",
         "two names of one tensor are two elements of a set",
-        "tracejit/jit/capture/control.py",
+        "tracejit/jit/capture/container_calls.py",
         "        container = set(known_ones(tracer, container))\n",
         "        pass\n",
         _programs("one_of_two_in_containers"),

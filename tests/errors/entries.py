@@ -26,7 +26,9 @@ import tracejit as tj
 from tracejit import config
 from tracejit.jit.capture.hints import hint_for
 
-VARYING = re.compile(r"0x[0-9a-f]+|(?<=_)[0-9a-f]{8}_[0-9a-f]{16}")  # addresses, digests
+VARYING = re.compile(  # addresses, digests
+    r"0x[0-9a-f]+|(?<=_)[0-9a-f]{8}_[0-9a-f]{16}|(?<=/native-)[0-9a-f]{16}"
+    r"|(?<=/)[0-9a-f]{32}(?=\.pack)")
 ENTRIES: list[Entry] = []
 
 

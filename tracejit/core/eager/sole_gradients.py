@@ -1,8 +1,8 @@
 """Test if the engine alone holds a gradient, by reference counts that are measured first.
 
 In: a gradient that arrives at a leaf. Out: True if the leaf may take over its memory. Called by
-`accumulation.accumulate`, through calls whose own references count, too. CPython's versions differ in
-their number: `calibrate` measures it once, with gradients of no elements.
+`accumulation.accumulate`, through calls whose own references count, too. CPython's versions differ
+in their number: `calibrate` measures it once, with gradients of no elements.
 """
 
 from __future__ import annotations

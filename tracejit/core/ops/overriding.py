@@ -26,7 +26,7 @@ PLAIN: set[type] = {bool, int, float, complex, str, bytes, type(None), slice, ty
 _INSIDE = tuple(f"tracejit.{room}." for room in ("core", "jit", "saving", "debug"))
 # Of these, modules whose functions stand in a captured function's text for the user's own calls.
 _STAND_FOR_CALLS = frozenset(f"tracejit.jit.capture.{name}" for name in (
-    "calls", "control", "host_calls", "memoized_calls", "plain_arguments"))
+    "calls", "container_calls", "control", "host_calls", "memoized_calls", "plain_arguments"))
 
 
 class _Asking(threading.local):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import builtins
 import copy
 import operator
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,13 +19,22 @@ from tracejit.core.eager.interchange import number_of
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import full_of
-from tracejit.core.ops.indexing import update_through_mask
 from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import bool_
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.calls import check_iterable, convert_call, convert_call_in_region
 from tracejit.jit.capture.cells import Variables
 from tracejit.jit.capture.cond import branch, truth
+from tracejit.jit.capture.container_calls import (
+    attribute_owner,
+    get_item,
+    inplace,
+    item_to_update,
+    new_container,
+    recorder,
+    set_item,
+    update_item,
+)
 from tracejit.jit.capture.exits import (
     BREAK,
     CONTINUE,
@@ -47,19 +55,14 @@ from tracejit.jit.capture.looking import (
     attribute_of,
     class_attribute,
     class_of,
-    has_in_class,
     is_a,
     is_exactly,
 )
 from tracejit.jit.capture.loop_attempts import WrittenContainer
 from tracejit.jit.capture.loop_body import PeelIteration
-from tracejit.jit.capture.loop_contents import OUTER_ITEM, may_write_item
 from tracejit.jit.capture.loop_items import (
     Iterated,
     LoopIterable,
-    item_at,
-    mentions_index,
-    store_at,
     worth_rolling,
 )
 from tracejit.jit.capture.loop_numbers import GraphSymBool, tested
@@ -67,7 +70,7 @@ from tracejit.jit.capture.loops import trace_for, trace_while
 from tracejit.jit.capture.plain_arguments import named_plainly, plain_text
 from tracejit.jit.capture.rolled import StackedList
 from tracejit.jit.capture.same_constant import contains_nan, same_constant
-from tracejit.jit.capture.sharing import are_one, known_as, known_ones, may_be_another
+from tracejit.jit.capture.sharing import are_one, known_as, may_be_another
 from tracejit.jit.capture.unrolled import Counting, counting, counting_items, counting_while
 from tracejit.jit.capture.unwatched import unwatched
 
@@ -84,23 +87,11 @@ NESTED = 8  # iterations that may become nested branches
 _COPIED: tuple[type, ...] = (
     type(iter(())), type(iter([])), type(iter(range(0))), type(iter({}.values())),
 )  # fmt: skip
-_INPLACE = {
-    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv,
-    "//=": operator.ifloordiv, "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul,
-    "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor, "<<=": operator.ilshift,
-    ">>=": operator.irshift,
-}  # fmt: skip
-
-
-def _recorder() -> Any:
-    """Return the tracer that can record control flow, or None; a mapped function has none."""
-    tracer: Any = active.tracer
-    return None if tracer is None or tracer.mapped else tracer
 
 
 def _deferred(test: Any) -> bool:
     """Return True if a test is a deferred tensor and the tracer can record control flow."""
-    return is_a(test, Tensor) and test._traced is not None and _recorder() is not None
+    return is_a(test, Tensor) and test._traced is not None and recorder() is not None
 
 
 def _decide(test: Tensor, refused: RegionRefused) -> bool:
@@ -204,7 +195,7 @@ def not_(test: Any) -> Any:
 
 def is_(one: Any, other: Any) -> bool:
     """Compute `one is other`. Break the graph if a value decides which tensor a variable is."""
-    tracer = _recorder()
+    tracer = recorder()
     one, other = [x.concretize() if type(x) is GraphSymBool else x for x in (one, other)]
     if tracer is None:
         return one is other
@@ -215,7 +206,7 @@ def is_(one: Any, other: Any) -> bool:
 
 def in_(item: Any, container: Any) -> bool:
     """Compute `item in container`; an element matches that is the item itself or equals it."""
-    tracer = _recorder()
+    tracer = recorder()
     container = iterated(container)
     if is_a(container, str):
         item = plain_text(item)
@@ -341,7 +332,7 @@ class LoopContinuation:
 def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
     """Return what a loop iterates: for `range`, `enumerate`, `zip` and `reversed` an `Iterated`."""
     known = function in (builtins.range, builtins.enumerate, builtins.zip, builtins.reversed)
-    if known and not keywords and _recorder() is not None:
+    if known and not keywords and recorder() is not None:
         return Iterated(function, arguments)
     return call(function)(*arguments, **keywords)
 
@@ -359,7 +350,7 @@ def for_(iterable: Any, body: Callable[[Any], ControlExit], orelse: Body | None,
 def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
                 variables: Variables) -> ControlExit:
     """Run or record the iterations; return BREAK, Return, TracedExit, or None at the end."""
-    tracer = _recorder()
+    tracer = recorder()
     rolled = worth_rolling(iterable) if tracer is not None else None
     before: TracedExit | None = None  # exit of the first iteration
     peeled, loop = False, counting_items(iterable) if rolled is None else None
@@ -491,26 +482,6 @@ def unless_refused() -> None:
         raise tracer.refused  # no variable of this frame, which its traceback holds
 
 
-def new_container(container: Any) -> Any:
-    """Register a container just made, which its region may change, and return what stands for it.
-
-    An empty list becomes a `StackedList`; in a set or dict, tensors are identified.
-    """
-    tracer: Any = active.tracer
-    if tracer is None:
-        return container
-    if type(container) is list and not container and not tracer.root.speculation_depth:
-        container = StackedList()
-        tracer.root.stacked_lists.append(weakref.ref(container))
-    if type(container) is set:
-        container = set(known_ones(tracer, container))
-    elif type(container) is dict:
-        container = dict(zip(known_ones(tracer, container), container.values()))
-    if tracer.root.speculation_depth:
-        tracer.created_here.append(container)
-    return container
-
-
 def iterated(iterable: Any) -> Any:
     """Return what code iterates, unpacks or searches; a region refuses an outer iterator."""
     tracer: Any = active.tracer
@@ -534,84 +505,3 @@ def text(*parts: Any) -> Any:
 def percent(template: str, values: Any) -> Any:
     """Compute `template % values`; the text may be pending."""
     return deferred_percent(template, values)
-
-
-def attribute_owner(value: Any) -> Any:
-    """Return the object of which code sets or deletes an attribute; identify a tensor."""
-    tracer = _recorder()
-    if tracer is None or not is_a(value, Tensor):
-        return value
-    return known_as(tracer, value)
-
-
-def get_item(container: Any, key: Any) -> Any:
-    """Compute `container[key]`."""
-    if has_in_class(container, "__missing__"):
-        _changes(container, "it may add a missing key")
-    if mentions_index(key) and is_a(container, Tensor):
-        return item_at(container, key)
-    return container[_key(container, key)]
-
-
-def set_item(container: Any, key: Any, item: Any) -> None:
-    """Do `container[key] = item`."""
-    if is_a(container, Tensor) and mentions_index(key):
-        store_at(container, key, item)
-        return
-    if _is_effect(container) and not may_write_item(active.tracer, container, key):
-        raise RegionRefused(OUTER_ITEM)
-    container[_key(container, key)] = item
-
-
-def item_to_update(container: Any, key: Any) -> Any:
-    """Compute `container[key]` for a statement that then assigns this item."""
-    if _is_effect(container):
-        may_write_item(active.tracer, container, key)  # before `+=` writes the item in place
-    return get_item(container, key)
-
-
-def _key(container: Any, key: Any) -> Any:
-    """Return a key as a dict finds it: a tensor by its identity."""
-    tracer = _recorder()
-    if tracer is None or not is_a(container, dict) or not is_a(key, Tensor):
-        return key
-    return known_as(tracer, key)
-
-
-def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any]) -> None:
-    """Do `container[key] += other()` and the like; without a selection if `key` is a mask."""
-    if is_a(container, Tensor) and _recorder() is not None:
-        if update_through_mask(container, key, _INPLACE[symbol], other()):
-            return
-    set_item(container, key, inplace(symbol, item_to_update(container, key), other()))
-
-
-def inplace(symbol: str, target: Any, other: Any) -> Any:
-    """Do `target += other` and the like; return the new value of the target."""
-    if symbol == "+=" and _lists(target, other) and _is_effect(target):
-        append = active.tracer.appending(target)  # type: ignore[union-attr]
-        for element in other:
-            append(element)
-        return target
-    if not is_a(target, (Tensor, int, float, complex, str, bytes, tuple)):
-        _changes(target, f"it changes an outer object in place ({symbol})")
-    return _INPLACE[symbol](target, other)
-
-
-def _lists(*values: Any) -> bool:
-    return all(is_exactly(value, (list, StackedList)) for value in values)
-
-
-def _is_effect(container: Any) -> bool:
-    """Return True if a change of the container in a region is seen outside."""
-    tracer: Any = active.tracer
-    if tracer is None or not tracer.root.speculation_depth or is_a(container, Tensor):
-        return False
-    return not tracer.is_created_here(container)
-
-
-def _changes(container: Any, what: str) -> None:
-    if _is_effect(container):
-        raise RegionRefused(what)
-
-

@@ -85,7 +85,7 @@ _LIBRARY = (
 # Runtime of rewritten code: the user's code decides what these files call.
 _RUNTIME = tuple(
     f"{PACKAGE}jit/capture/{name}.py"
-    for name in ("control", "output", "host_numbers", "host_texts")
+    for name in ("control", "container_calls", "output", "host_numbers", "host_texts")
 )
 _UNWATCHED = (
     PACKAGE + "distributions/instances.py",
