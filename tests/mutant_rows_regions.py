@@ -321,7 +321,7 @@ LOOPS = [
     Mutant(
         "loops",
         "rows written backwards stay in the order of iterations",
-        "tracejit/jit/capture/loop_body.py",
+        "tracejit/jit/capture/loop_variables.py",
         "        if self.step < 0:\n            whole = whole.flip(0)\n",
         "",
         _programs("rows_written"),

@@ -34,7 +34,7 @@ from tracejit.jit.autodiff.rerun_loop import RerunLoop
 from tracejit.jit.autodiff.vjp import ArrivalFlag, ControlFlowVjp, vjp
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.inputs import LiftedInput
-from tracejit.jit.capture.loop_body import PeelIteration
+from tracejit.jit.capture.loop_attempts import PeelIteration
 from tracejit.jit.capture.loop_exit import RETURNED
 from tracejit.jit.capture.storage import FunctionalStorage
 from tracejit.jit.capture.subgraph import Start

@@ -58,8 +58,7 @@ from tracejit.jit.capture.looking import (
     is_a,
     is_exactly,
 )
-from tracejit.jit.capture.loop_attempts import WrittenContainer
-from tracejit.jit.capture.loop_body import PeelIteration
+from tracejit.jit.capture.loop_attempts import PeelIteration, WrittenContainer
 from tracejit.jit.capture.loop_items import (
     Iterated,
     LoopIterable,

@@ -1,7 +1,8 @@
 """Reasons to record the body of a rolled loop once more: what one attempt learnt for the next.
 
 In: the name of a variable, and the number of one of its tensors; or a list or dict. Out: an
-exception with these. Raised by `loop_body.py` and `loop_contents.py`, caught by `loops.py`.
+exception with these. Raised by `loop_body.py` and `loop_contents.py`, caught by `loops.py` and
+`control.py`.
 """
 
 from __future__ import annotations
@@ -59,3 +60,7 @@ class WrittenContainer(Retrace):
     def __init__(self, body: Any, container: Any, reason: str):
         RegionRefused.__init__(self, reason)
         self.body, self.place = body, Place(container)  # type: ignore[assignment]
+
+
+class PeelIteration(RegionRefused):
+    """Request to run an iteration before the loop: a variable has its type only after that."""

@@ -21,7 +21,8 @@ from tracejit.jit.capture.storage import UNKNOWN, FunctionalStorage, FunctionalT
 from tracejit.jit.capture.strides import known_strides, offset
 
 if TYPE_CHECKING:
-    from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
+    from tracejit.jit.capture.loop_body import LoopBodyTrace
+    from tracejit.jit.capture.loop_variables import CarriedVar
 
 SHARES = "two results of an iteration share memory"
 EARLIER = "an element of a list shares memory with a variable of another iteration"

@@ -15,8 +15,9 @@ from tracejit.core.ops.types import TensorType, bool_
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.exits import ControlExit, TracedExit
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
+from tracejit.jit.capture.loop_body import LoopBodyTrace
 from tracejit.jit.capture.loop_numbers import DTYPES, GraphSymNumber, made_in, number_in
+from tracejit.jit.capture.loop_variables import CarriedVar
 from tracejit.jit.capture.subgraph import speculate
 from tracejit.jit.capture.tree import (
     TreeSpec,

@@ -17,7 +17,8 @@ from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.types import TensorType, bool_
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
+from tracejit.jit.capture.loop_body import LoopBodyTrace
+from tracejit.jit.capture.loop_variables import CarriedVar
 from tracejit.jit.capture.strides import known_strides, merged_strides, same_strides
 from tracejit.jit.capture.subgraph import speculate
 from tracejit.jit.ir.graph import Value

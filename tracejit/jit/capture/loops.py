@@ -34,12 +34,13 @@ from tracejit.jit.capture.loop_attempts import (
     StrideChange,
     WrittenContainer,
 )
-from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
+from tracejit.jit.capture.loop_body import LoopBodyTrace
 from tracejit.jit.capture.loop_elements import handed_on
 from tracejit.jit.capture.loop_exit import LoopExits
 from tracejit.jit.capture.loop_items import LoopIterable
 from tracejit.jit.capture.loop_numbers import as_tensor, number_result, number_tensor, tested
 from tracejit.jit.capture.loop_sharing import LoopSharing
+from tracejit.jit.capture.loop_variables import CarriedVar
 from tracejit.jit.capture.rolled import extend_by
 from tracejit.jit.capture.storage import FunctionalStorage
 from tracejit.jit.capture.subgraph import forbid_breaks, refuse_on_bug, region_gradients, speculate
