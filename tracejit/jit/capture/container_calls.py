@@ -30,7 +30,7 @@ _INPLACE = {
 }  # fmt: skip
 
 
-def recorder() -> Any:
+def control_tracer() -> Any:
     """Return the tracer that can record control flow, or None; a mapped function has none."""
     tracer: Any = active.tracer
     return None if tracer is None or tracer.mapped else tracer
@@ -58,7 +58,7 @@ def new_container(container: Any) -> Any:
 
 def attribute_owner(value: Any) -> Any:
     """Return the object of which code sets or deletes an attribute; identify a tensor."""
-    tracer = recorder()
+    tracer = control_tracer()
     if tracer is None or not is_a(value, Tensor):
         return value
     return known_as(tracer, value)
@@ -92,7 +92,7 @@ def item_to_update(container: Any, key: Any) -> Any:
 
 def _key(container: Any, key: Any) -> Any:
     """Return a key as a dict finds it: a tensor by its identity."""
-    tracer = recorder()
+    tracer = control_tracer()
     if tracer is None or not is_a(container, dict) or not is_a(key, Tensor):
         return key
     return known_as(tracer, key)
@@ -100,7 +100,7 @@ def _key(container: Any, key: Any) -> Any:
 
 def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any]) -> None:
     """Do `container[key] += other()` and the like; without a selection if `key` is a mask."""
-    if is_a(container, Tensor) and recorder() is not None:
+    if is_a(container, Tensor) and control_tracer() is not None:
         if update_through_mask(container, key, _INPLACE[symbol], other()):
             return
     set_item(container, key, inplace(symbol, item_to_update(container, key), other()))

@@ -27,11 +27,11 @@ from tracejit.jit.capture.cells import Variables
 from tracejit.jit.capture.cond import branch, truth
 from tracejit.jit.capture.container_calls import (
     attribute_owner,
+    control_tracer,
     get_item,
     inplace,
     item_to_update,
     new_container,
-    recorder,
     set_item,
     update_item,
 )
@@ -90,7 +90,7 @@ _COPIED: tuple[type, ...] = (
 
 def _deferred(test: Any) -> bool:
     """Return True if a test is a deferred tensor and the tracer can record control flow."""
-    return is_a(test, Tensor) and test._traced is not None and recorder() is not None
+    return is_a(test, Tensor) and test._traced is not None and control_tracer() is not None
 
 
 def _decide(test: Tensor, refused: RegionRefused) -> bool:
@@ -194,7 +194,7 @@ def not_(test: Any) -> Any:
 
 def is_(one: Any, other: Any) -> bool:
     """Compute `one is other`. Break the graph if a value decides which tensor a variable is."""
-    tracer = recorder()
+    tracer = control_tracer()
     one, other = [x.concretize() if type(x) is GraphSymBool else x for x in (one, other)]
     if tracer is None:
         return one is other
@@ -205,7 +205,7 @@ def is_(one: Any, other: Any) -> bool:
 
 def in_(item: Any, container: Any) -> bool:
     """Compute `item in container`; an element matches that is the item itself or equals it."""
-    tracer = recorder()
+    tracer = control_tracer()
     container = iterated(container)
     if is_a(container, str):
         item = plain_text(item)
@@ -331,7 +331,7 @@ class LoopContinuation:
 def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
     """Return what a loop iterates: for `range`, `enumerate`, `zip` and `reversed` an `Iterated`."""
     known = function in (builtins.range, builtins.enumerate, builtins.zip, builtins.reversed)
-    if known and not keywords and recorder() is not None:
+    if known and not keywords and control_tracer() is not None:
         return Iterated(function, arguments)
     return call(function)(*arguments, **keywords)
 
@@ -349,7 +349,7 @@ def for_(iterable: Any, body: Callable[[Any], ControlExit], orelse: Body | None,
 def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
                 variables: Variables) -> ControlExit:
     """Run or record the iterations; return BREAK, Return, TracedExit, or None at the end."""
-    tracer = recorder()
+    tracer = control_tracer()
     rolled = worth_rolling(iterable) if tracer is not None else None
     before: TracedExit | None = None  # exit of the first iteration
     peeled, loop = False, counting_items(iterable) if rolled is None else None
