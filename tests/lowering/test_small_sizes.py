@@ -183,3 +183,17 @@ def test_an_iteration_computes_a_function_once():
     for found, expected in zip(run(made, *given), want, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert made.program.instructions[0].kernel.source.count("= tanh_float64(") == 1
+
+
+def test_the_report_counts_the_kernel_of_these_sizes(tmp_path):
+    @tj.script
+    def steps(x, times):
+        for t in times:
+            x = x * 0.25 + (x * x).sum() * t
+        return x
+
+    with tj.config.override(cache_dir=str(tmp_path)):
+        steps(tj.ones(7), 0.125 * tj.ones(21))
+        before = steps.report().kernels_compiled
+        steps(tj.ones(6), 0.125 * tj.ones(21))
+    assert steps.report().kernels_compiled == before + 1

@@ -324,8 +324,12 @@ def compiled_of(segment: Any) -> list[str]:
     from tracejit.jit.runtime.cache import was_compiled
 
     instructions = [] if segment.program is None else segment.program.all_instructions()
-    return [i.kernel.digest for i in instructions
-            if i.kernel is not None and was_compiled(i.kernel.digest)]
+    kernels = [i.kernel for i in instructions]
+    bindings = [bound.binding for bound in segment.bindings.values() if bound is not None]
+    kernels += [step.kernel for x in bindings for step in getattr(x, "steps", ())
+                if getattr(step, "kernel", None) is not step.instruction.kernel]
+    return [kernel.digest for kernel in kernels
+            if kernel is not None and was_compiled(kernel.digest)]
 
 
 def peak_of(segment: Any) -> int:
