@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 import tracejit as tj
@@ -12,6 +14,7 @@ from tests.capture import (
     programs_local_functions,
 )
 from tests.capture.program_table import Counting
+from tracejit.core.eager.conditional_grad import Condition, both, either, if_true
 
 # Programs whose loops have iterations that a list or variable tells from copies of them.
 UNROLLED = {
@@ -58,3 +61,44 @@ def test_one_program_serves_all_lengths():
         assert y.item() == 3 * n and x.grad.tolist() == [[2.0] * 3] * n
     assert f.report().compiles == 1
     assert f.graphs["captured"].count("for_loop(") == 1
+
+
+class CountingFlag:
+    """Stands for a flag: has a truth, and counts the ops that formulas make of it."""
+
+    ops = 0
+
+    def __init__(self, truth: bool):
+        self.truth = truth
+
+    def _made(self, truth: bool) -> CountingFlag:
+        CountingFlag.ops += 1
+        return CountingFlag(truth)
+
+    def __or__(self, other: CountingFlag) -> CountingFlag:
+        return self._made(self.truth or other.truth)
+
+    def __and__(self, other: CountingFlag) -> CountingFlag:
+        return self._made(self.truth and other.truth)
+
+    def __invert__(self) -> CountingFlag:
+        return self._made(not self.truth)
+
+
+@pytest.mark.parametrize("join", [either, both])
+def test_that_gradients_arrive_takes_one_op_a_flag(join):
+    for values in product((False, True), repeat=4):
+        flags = [CountingFlag(value) for value in values]
+        CountingFlag.ops = 0
+        found = join(*map(if_true, flags)).tensor()
+        assert found.truth is (any if join is either else all)(values)
+        assert CountingFlag.ops == len(flags) - 1
+
+
+def test_every_formula_over_three_flags():
+    rows = list(product((False, True), repeat=3))
+    for chosen in range(1, (1 << len(rows)) - 1):
+        holds = frozenset(row for k, row in enumerate(rows) if chosen >> k & 1)
+        for values in rows:
+            found = Condition(tuple(map(CountingFlag, values)), holds).tensor()
+            assert found.truth is (values in holds)

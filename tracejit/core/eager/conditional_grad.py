@@ -32,9 +32,7 @@ class Condition:
 
     def tensor(self) -> Any:
         """Compute the formula as a bool tensor."""
-        return reduce(_or, [reduce(_and, [flag if yes else ~flag
-                                          for flag, yes in zip(self.flags, row)])
-                            for row in sorted(self.holds)])
+        return _formula(self.flags, self.holds)
 
     def known(self) -> Any:
         """Return the truth of the formula if all flags have values, which they have once their
@@ -44,11 +42,34 @@ class Condition:
         return self.under({id(flag): bool(flag) for flag in self.flags})
 
 
+def _formula(flags: tuple, rows: frozenset[tuple[bool, ...]]) -> Any:
+    """Compute if the values of `flags` are one of `rows`: a tensor or a bool.
+
+    It decides by the first flag what the others must be, so "any of them" takes one op a flag.
+    """
+    if len(rows) in (0, 1 << len(flags)):
+        return bool(rows)
+    flag, rest = flags[0], flags[1:]
+    without, given = (frozenset(row[1:] for row in rows if row[0] is yes) for yes in (False, True))
+    if without == given:
+        return _formula(rest, given)
+    if without <= given:
+        return _or(_and(flag, _formula(rest, given)), _formula(rest, without))
+    if given <= without:
+        return _or(_and(~flag, _formula(rest, without)), _formula(rest, given))
+    return _or(_and(flag, _formula(rest, given)), _and(~flag, _formula(rest, without)))
+
+
 def _or(a: Any, b: Any) -> Any:
+    if type(a) is bool or type(b) is bool:
+        one, other = (a, b) if type(a) is bool else (b, a)
+        return True if one else other
     return a | b
 
 
 def _and(a: Any, b: Any) -> Any:
+    if type(b) is bool:
+        return a if b else False
     return a & b
 
 
