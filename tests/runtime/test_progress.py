@@ -22,9 +22,9 @@ from tracejit.jit.runtime import progress
 
 whole, progress.DELAY = native._object, {delay}
 
-def slowly(texts):
+def slowly(*texts):
     time.sleep({seconds})
-    return whole(texts)
+    return whole(*texts)
 
 native._object = slowly
 

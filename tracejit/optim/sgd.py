@@ -101,7 +101,12 @@ class SGD(Optimizer):
         return made
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        if self._updated_at_once(p, grad, group, state):
+        tensors = (p, grad, state["momentum_buffer"]) if "momentum_buffer" in state else (p, grad)
+        numbers = group["weight_decay"], group["momentum"], group["lr"]
+        other = group["dampening"] != 0 or "started" in state or group.get("differentiable")
+        if not other and at_once.may_run(tensors, numbers) and self._updated_at_once(
+            tensors, numbers, group
+        ):
             return
         if group["weight_decay"] != 0:
             grad = grad + p * group["weight_decay"]
@@ -110,17 +115,11 @@ class SGD(Optimizer):
         p.copy_(p - grad * read_scalar(group, "lr"))
 
     def _updated_at_once(
-        self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]
+        self, tensors: tuple[Any, ...], numbers: tuple[Any, ...], group: dict[str, Any]
     ) -> bool:
         """Do the same by one op on all elements. Return False where nothing was done."""
-        with_momentum = "momentum_buffer" in state
-        tensors = (p, grad, state["momentum_buffer"]) if with_momentum else (p, grad)
-        numbers = group["weight_decay"], group["momentum"], group["lr"]
-        other = group["dampening"] != 0 or "started" in state or group.get("differentiable")
-        if other or not at_once.may_run(tensors, numbers):
-            return False
         decay, momentum, rate = map(float, numbers)
-        if with_momentum:
+        if len(tensors) == 3:
             kinds = {"decayed": decay != 0, "nesterov": bool(group["nesterov"])}
             return at_once.update(
                 sgd_momentum_step, tensors, (decay, momentum, rate), kinds, (0, 2)

@@ -117,7 +117,8 @@ def add_at(xp: Any, whole: Any, place: Any, values: Any) -> Any:
 def _names_rows(xp: Any, place: Any) -> bool:
     """Return True if a place is an array of rows of NumPy's."""
     return (xp is np and type(place) is tuple and type(place[0]) is np.ndarray
-            and place[0].dtype.kind == "i" and all(k == slice(None) for k in place[1:]))
+            and place[0].dtype.kind == "i"
+            and all(type(k) is slice and k == slice(None) for k in place[1:]))
 
 
 def _add_rows(whole: Any, rows: Any, values: Any, wide: Any) -> bool:
