@@ -30,6 +30,7 @@ from tracejit.jit.ir.interpret import at_size, interpret
 from tracejit.jit.ir.verify import GraphError
 
 _LARGE = memory_limit()
+_KEPT_BYTES = 1 << 24  # of a node's results: until the recording ends
 
 
 def checked(tracer: Any, op: Op, operands: tuple, values: tuple, attributes: dict) -> tuple:
@@ -66,17 +67,18 @@ def _after_flush(tracer: Any, op: Op, operands: tuple, attributes: dict) -> tupl
 
 def node_succeeds(tracer: Any, outputs: Sequence[Value]) -> bool:
     """Return True if a node with regions, which may fail, does not fail on what its operands hold
-    now."""
+    now.
+
+    What it computes is kept, so that the check of a loop's backward does not run the loop again.
+    """
     if tracer.token is not None and collectives.awaits(outputs):
         return False
-    sources = tracer.input_sources()
-    inputs = [v for v in tracer.graph.inputs if v in sources]
-    part = extract(tracer.graph, "check", inputs, outputs)
-    arrays = [_array(x) for x in values_of([sources[v] for v in inputs])]
     try:
-        interpret(part, arrays, symbols=tracer.graph.scope.hints)
+        found = _computed(tracer, outputs)
     except GraphError:
         return False
+    if sum(array.nbytes for array in found) <= _KEPT_BYTES:
+        tracer.looked.update(zip(outputs, found))
     return True
 
 
@@ -132,13 +134,20 @@ def _with_states(tracer: Any, operands: tuple) -> tuple:
 def _content(tracer: Any, value: Value) -> np.ndarray:
     """Return what a value of the recording holds: read, or computed from the inputs it depends
     on."""
-    sources = tracer.input_sources()
     if value.node is None:
-        return _array(values_of([sources[value]])[0])
+        return _array(values_of([tracer.input_sources()[value]])[0])
+    return _computed(tracer, [value])[0]
+
+
+def _computed(tracer: Any, outputs: Sequence[Value]) -> list[np.ndarray]:
+    """Compute values of the recording from its inputs and from what was computed before."""
+    sources = tracer.input_sources()
     inputs = [v for v in tracer.graph.inputs if v in sources]
-    part = extract(tracer.graph, "check", inputs, [value])
+    known = [v for v in tracer.looked if v.node is not None and v.graph is tracer.graph]
+    part = extract(tracer.graph, "check", [*inputs, *known], outputs)
     arrays = [_array(x) for x in values_of([sources[v] for v in inputs])]
-    return interpret(part, arrays, symbols=tracer.graph.scope.hints).outputs[0]
+    arrays += [tracer.looked[v] for v in known]
+    return interpret(part, arrays, symbols=tracer.graph.scope.hints).outputs
 
 
 def _array(x: Any) -> Any:
