@@ -119,3 +119,38 @@ def test_places_scalars_and_unexpected_keys():
         return module.w.item(), list(found), kept, text(caught.value)
 
     both(program)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_module_that_needs_no_key_of_its_own(strict):
+    """It passes strict=False on: its keys are neither missing nor unexpected. Hooks see True."""
+    def program(lib):
+        class Bounded(lib.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("bound", lib.zeros(1))
+
+            def _load_from_state_dict(self, state, prefix, metadata, strict, *lists):
+                seen.append(strict)
+                return super()._load_from_state_dict(state, prefix, metadata, False, *lists)
+
+        class Counting(Bounded):
+            def get_extra_state(self):
+                return 1
+
+            def set_extra_state(self, state):
+                pass
+
+        seen = []
+        net = lib.nn.Sequential(lib.nn.Linear(1, 1), Bounded(), Counting())
+        net[0]._register_load_state_dict_pre_hook(lambda s, p, m, strict, *_: seen.append(strict))
+        state = {"0.weight": lib.ones(1, 1), "1.old": lib.ones(1)}
+        told = []
+        for given in (state, state | {"0.bias": lib.ones(1)}, state | {"3.old": lib.ones(1)}):
+            try:
+                told.append(repr(net.load_state_dict(given, strict=strict)))
+            except RuntimeError as error:
+                told.append(text(error))
+        return told, seen, net[0].weight.item()
+
+    both(program)

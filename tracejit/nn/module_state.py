@@ -146,8 +146,9 @@ class StateDict:
             metadata = dict(versions.get(prefix[:-1], {}))
             if assign:
                 metadata["assign_to_params_buffers"] = True
+            # what is missing is always noted; a module that loads less calls this with False
             module._load_from_state_dict(
-                state, prefix, metadata, strict, missing, unexpected, errors
+                state, prefix, metadata, True, missing, unexpected, errors
             )
             for name, child in module._modules.items():
                 if child is not None:  # its hooks see, and change, what is below it
@@ -190,6 +191,7 @@ class StateDict:
     ) -> None:
         """Take the values of this module itself. Note what is missing, unexpected or does not fit.
 
+        strict  False: missing and unexpected keys are not noted
         local_metadata  entry of `_metadata` for this module: `version` when it was saved
         """
         lists = (missing_keys, unexpected_keys, error_msgs)
@@ -200,7 +202,8 @@ class StateDict:
         for name, mine in own.items():
             key = prefix + name
             if key not in state_dict:
-                missing_keys.append(key)
+                if strict:
+                    missing_keys.append(key)
                 continue
             problem = self._tj_take(name, key, mine, state_dict[key], assign)
             if problem is not None:
@@ -208,11 +211,11 @@ class StateDict:
         takes = self._tj_has_extra_state("set_extra_state")
         if takes and prefix + _EXTRA in state_dict:
             self.set_extra_state(state_dict[prefix + _EXTRA])
-        elif takes:
+        elif takes and strict:
             missing_keys.append(prefix + _EXTRA)
-        elif prefix + _EXTRA in state_dict:
+        elif prefix + _EXTRA in state_dict and strict:
             unexpected_keys.append(prefix + _EXTRA)
-        for key in state_dict:
+        for key in state_dict if strict else ():
             if key.startswith(prefix):
                 name, dot, _ = key[len(prefix) :].partition(".")
                 if not (name in self._modules if dot else name in own or name == _EXTRA):
