@@ -353,6 +353,9 @@ class Mapping:
     def gave(self, given: Any, results: Any) -> Any:
         return results
 
+    def tracks(self) -> bool:
+        return False
+
     def constant(self, tensor: Any) -> Any:
         return tensor if self.below is None else self.outside(self.below.constant, tensor)
 

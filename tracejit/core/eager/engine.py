@@ -18,6 +18,7 @@ from tracejit.core.eager.accumulation import accumulate, run_tensor_hooks, summe
 from tracejit.core.eager.conditional_grad import ConditionalGrad, added, grad_of, resolved
 from tracejit.core.eager.hook_calls import replaced, run_hooks, run_prehooks
 from tracejit.core.eager.nodes import AccumulateGrad, Node
+from tracejit.core.eager.parts import Parts, part_of, resolved_parts, together
 from tracejit.core.eager.recording import active, ever
 from tracejit.core.eager.sole_gradients import calibrate
 
@@ -150,7 +151,9 @@ class Task:
         if buffer is None:
             buffer = self.buffers[node] = [None] * max(node.output_count, number + 1)
         held = buffer[number]
-        if type(held) is ConditionalGrad or held is not None and type(grad) is ConditionalGrad:
+        if held is not None and (type(held) is Parts or type(grad) is Parts):
+            buffer[number] = together(held, grad)
+        elif type(held) is ConditionalGrad or held is not None and type(grad) is ConditionalGrad:
             buffer[number] = added(held, grad)
         else:
             buffer[number] = grad if held is None else self._sum(node, number, held, grad)
@@ -188,6 +191,8 @@ class Task:
                         continue
                 if grads is None:
                     grads = [None] * node.output_count
+                elif node.is_slice and active.tracer is not None and self._defers(node, grads):
+                    continue
                 self._visit(node, grads)
             for callback in self.callbacks:  # the list may grow meanwhile
                 callback()
@@ -239,11 +244,34 @@ class Task:
         self._pass_on(node.edges, results, node.late)
         return True
 
+    def _defers(self, node: Any, grads: list) -> bool:
+        """Pass on the gradient of a part as such, if nobody looks on. Return False for the general
+        way."""
+        edge = node.edges[0]
+        if edge is None or node.extras is not None or self.cuts is not None or active.anomaly:
+            return False
+        if self.running is not None and not self._only_runs(node) or active.tracer.tracks():
+            return False
+        part = part_of(node, grads[0])
+        if part is None:
+            return False
+        active.tracer.applies(node)
+        grads.clear()
+        if not self.retain_graph:
+            node.release()
+        self._pass_on(node.edges, [part], node.late)
+        return True
+
+    def _only_runs(self, node: Node) -> bool:
+        """Return True if a node runs, and nobody asks for the gradient there."""
+        return node in self.running and node not in self.asked and node not in self.ends  # type: ignore[operator]
+
     def _taken(self, node: Node) -> Any:
         """Return the gradients that have arrived at a node, and let go of them; None: none has."""
         if self.gathered:
             self.gathered.pop(node, None)
-        return self.buffers.pop(node, None)
+        grads = self.buffers.pop(node, None)
+        return None if grads is None else [resolved_parts(grad) for grad in grads]
 
     def _visit(self, node: Node, grads: list) -> None:
         if self.cuts is not None:
@@ -363,7 +391,7 @@ class Task:
             and node.extras is None
             and node not in self.ends
             and (self.running is None or node in self.running and node not in self.asked)
-            and not any(type(g) is ConditionalGrad for g in self.buffers.get(node, ()))
+            and not any(type(g) in (ConditionalGrad, Parts) for g in self.buffers.get(node, ()))
         )
 
     def _made(self, first: Any, parts: dict[Node, list]) -> list[Sequence[Any]]:

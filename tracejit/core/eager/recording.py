@@ -62,6 +62,7 @@ class Tracer(Protocol):
     def applies(self, node: Any) -> None: ...  # a backward runs this node
     # a backward made `results` of the gradients `given`; return those to go on with
     def gave(self, given: Any, results: Any) -> Any: ...
+    def tracks(self) -> bool: ...  # whether it links gradients to what they were made of
     def grad_written(self, tensor: Any) -> None: ...  # the program sets it
     # its requires_grad, history or hooks are about to change
     def history_written(self, tensor: Any) -> None: ...

@@ -690,6 +690,10 @@ class Tracer:
         tracker = self.tangent_tracker
         return results if tracker is None else tracker.linked(given, results)
 
+    def tracks(self) -> bool:
+        """Return True if each gradient of a backward pass is linked to what it was made of."""
+        return self.tangent_tracker is not None
+
     def undecided(self) -> None:
         """Break the graph or refuse the region: a value decides if a gradient arrives, and that
         matters."""

@@ -1,0 +1,198 @@
+"""Gradients of parts of a tensor, which a recording puts side by side.
+
+In: gradients that arrive at a node through `select` and `slice`, one after the other. Out: their
+sum, as one `cat`. Called by the engine while it is recorded. The sum of n wholes, each a part among
+zeros, would cost n operations for each element, and a kernel of as many lines.
+
+Elements are the same bits as those of sums of wholes. There 0.0 is added wherever another part
+lies, and -0.0 + 0.0 is 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from tracejit.core.eager.accumulation import summed
+from tracejit.core.eager.conditional_grad import (
+    ConditionalGrad,
+    added,
+    both,
+    condition_of,
+    either,
+    grad_of,
+)
+from tracejit.core.eager.saved import Unsaved
+from tracejit.core.eager.state import TensorState
+from tracejit.core.ops.joining import cat
+from tracejit.core.ops.pointwise import where
+from tracejit.core.ops.shapes import same_structure
+from tracejit.core.ops.slicing import slice_backward_record, slice_record
+
+Place = tuple[int, int]
+_FEW = 8  # places from which on a `cat` is less work than a sum
+
+
+class Parts:
+    """Gradient of a whole as gradients of its parts, which lie at other places or at the same one.
+
+    dim, size  the dimension along which the parts lie, and the whole's size there
+    arrived    (place, gradient) in the order in which they came; a place is (first row, end)
+    places     place -> when gradients arrive there: True or a Condition
+    base       the gradient of the whole that came before all parts, or None
+    """
+
+    __slots__ = ("dim", "size", "arrived", "places", "base")
+
+    def __init__(self, dim: int, size: Any, place: Place, grad: Any):
+        self.dim, self.size = dim, size
+        self.arrived = [(place, grad)]
+        self.places = {place: condition_of(grad)}
+        self.base: Any = None
+
+    def takes(self, other: Parts) -> bool:
+        """Add a single part. Return False, and do nothing, where it overlaps some rows halfway."""
+        (place, when), = other.places.items()
+        first, end = place
+        if other.dim != self.dim or other.base is not None:
+            return False
+        held = self.places.get(place)
+        if held is None and any(a < end and first < b for a, b in self.places):
+            return False
+        self.arrived += other.arrived
+        self.places[place] = when if held is None else either(held, when)
+        return True
+
+    def whole(self) -> Any:
+        """Return the gradient of the whole: a tensor, or a conditional one."""
+        if len(self.places) < _FEW:
+            wholes = [
+                _with_condition(grad, lambda rows, place=place: _widened(
+                    rows, self.dim, self.size, *place))
+                for place, grad in self.arrived
+            ]
+            return reduce(_sum, wholes if self.base is None else [self.base, *wholes])
+        any_of, several = False, False  # when parts arrive, and when at two places
+        for when in self.places.values():
+            several = either(several, both(any_of, when))
+            any_of = either(any_of, when)
+        always = any_of if self.base is None else either(any_of, condition_of(self.base))
+        total = self._joined(any_of, always)
+        if several is True or several is always:
+            total = total + 0.0
+        elif several is not False:
+            total = where(several.tensor(), total + 0.0, total)
+        return total if always is True else ConditionalGrad(total, always)
+
+    def _joined(self, any_of: Any, always: Any) -> Any:
+        """Return the sums at all places, one after the other, and what lies around them.
+
+        any_of, always  when parts arrive, and when anything does
+        """
+        sums: dict[Place, Any] = {}
+        for place, grad in self.arrived:
+            before = sums[place] if place in sums else self._narrowed(*place)
+            sums[place] = grad if before is None else _sum(before, grad)
+        pieces, places = [], sorted(sums)
+        row: int = 0 if self.base is not None else places[0][0]
+        for first, end in places:
+            rows = sums[first, end]
+            if self.base is not None:
+                if first != row:
+                    pieces.append(_or_zeros(self._gap(row, first, any_of), always))
+                rows = self._or_gap(rows, first, end, any_of)
+            rows = _or_zeros(rows, always)
+            if first != row and self.base is None:  # zeros before it
+                rows = _widened(rows, self.dim, end - row, first - row, end - row)
+            pieces.append(rows)
+            row = end
+        if self.base is None:
+            return _widened(cat(pieces, self.dim), self.dim, self.size, places[0][0], row)
+        if not same_structure(row, self.size):  # a symbolic size may equal it: an empty piece then
+            pieces.append(_or_zeros(self._gap(row, self.size, any_of), always))
+        return cat(pieces, self.dim)
+
+    def _gap(self, first: int, end: Any, any_of: Any) -> Any:
+        """Return rows of the base at which no part arrives: 0.0 is added to them where one arrives
+        at others."""
+        def around(rows: Any) -> Any:
+            return rows + 0.0 if any_of is True else where(any_of.tensor(), rows + 0.0, rows)
+
+        return _with_condition(self._narrowed(first, end), around)
+
+    def _or_gap(self, rows: Any, first: int, end: int, any_of: Any) -> Any:
+        """Return the sum at a place, or the base's rows where no part arrives there."""
+        when = self.places[first, end]
+        if when is True:
+            return rows
+        gap = grad_of(self._gap(first, end, any_of))
+        return _with_condition(rows, lambda rows: where(when.tensor(), rows, gap))
+
+    def _narrowed(self, first: Any, end: Any) -> Any:
+        """Return rows of the base; None without one."""
+        return None if self.base is None else _with_condition(
+            self.base, lambda whole: slice_record(
+                whole, dim=self.dim, start=first, stop=end, step=1))
+
+
+def part_of(node: Any, grad: Any) -> Parts | None:
+    """Return the gradient of a node's operand. Return None where the node does not look at rows
+    whose numbers are known."""
+    if node.operands is None or not node.symbolic or type(node.operands[0]) is not Unsaved:
+        return None
+    at, tensor = node.attributes, grad_of(grad)
+    one = "index" in at
+    first = at["index"] if one else at["start"]
+    if type(first) is not int or not isinstance(tensor, TensorState):
+        return None
+    end = first + 1 if one else at["stop"]
+    if type(end) is not int or end <= first or not one and at["step"] != 1:
+        return None
+    dim = at["dim"]
+    if one:
+        tensor = tensor.unsqueeze(dim)
+    if type(grad) is ConditionalGrad:
+        tensor = ConditionalGrad(tensor, grad.condition)
+    return Parts(dim, node.operands[0].shape[dim], (first, end), tensor)
+
+
+def together(held: Any, grad: Any) -> Any:
+    """Return the sum of two gradients of which one is of parts, or both."""
+    if type(grad) is Parts and grad.base is None:
+        if type(held) is Parts:
+            if held.takes(grad):
+                return held
+        elif isinstance(grad_of(held), TensorState):
+            grad.base = held
+            return grad
+    return _sum(resolved_parts(held), resolved_parts(grad))
+
+
+def resolved_parts(grad: Any) -> Any:
+    """Return the gradient of a whole."""
+    return grad.whole() if type(grad) is Parts else grad
+
+
+def _sum(a: Any, b: Any) -> Any:
+    if type(a) is ConditionalGrad or type(b) is ConditionalGrad:
+        return added(a, b)
+    return summed(a, b)
+
+
+def _with_condition(grad: Any, change: Callable[[Any], Any]) -> Any:
+    if type(grad) is ConditionalGrad:
+        return ConditionalGrad(change(grad.grad), grad.condition)
+    return change(grad)
+
+
+def _or_zeros(grad: Any, always: Any) -> Any:
+    """Return rows, zeros where they do not arrive though others do."""
+    if type(grad) is not ConditionalGrad:
+        return grad
+    return grad.grad if grad.condition is always else grad.or_zeros()
+
+
+def _widened(rows: Any, dim: int, size: Any, first: int, end: int) -> Any:
+    """Return rows among zeros."""
+    return slice_backward_record(rows, size=size, dim=dim, start=first, stop=end, step=1)
