@@ -65,25 +65,30 @@ def compile_kernels(
     Raises KernelError where a text is no kernel.
     """
     _initialize()
-    straight = [kernel for kernel in kernels if is_straight(kernel)]
-    if 0 < len(straight) < len(kernels):
-        others = [kernel for kernel in kernels if not is_straight(kernel)]
-        return [part for some in (straight, others) for part in
-                compile_kernels(some, threads, tell)]
-    count = max(1, min(threads, len(kernels) // _PER_THREAD))
-    if count == 1:
-        return [_compile(kernels, tell)]
+    shares = _shares(kernels, threads)
+    if threads < 2 or len(shares) == 1:
+        return [_compile(share, tell) for share in shares]
     from concurrent.futures import ThreadPoolExecutor
 
-    longest_first = sorted(kernels, key=lambda kernel: -len(kernel.source))
     try:
-        with ThreadPoolExecutor(count) as pool:
-            parts = [longest_first[i::count] for i in range(count)]
-            return list(pool.map(lambda part: _compile(part, tell), parts))
+        with ThreadPoolExecutor(min(threads, len(shares))) as pool:
+            return list(pool.map(lambda share: _compile(share, tell), shares))
     except KernelError:
         raise
     except RuntimeError:  # the interpreter ends, and starts no thread
-        return [_compile(kernels, tell)]
+        return [_compile(share, tell) for share in shares]
+
+
+def _shares(kernels: Sequence[Kernel], threads: int) -> list[Sequence[Kernel]]:
+    """Split kernels over threads, long ones first. Straight ones are optimised otherwise, so they
+    share a module with no others."""
+    found: list[Sequence[Kernel]] = []
+    longest_first = sorted(kernels, key=lambda kernel: -len(kernel.source))
+    for straight in (False, True):
+        group = [kernel for kernel in longest_first if is_straight(kernel) is straight]
+        count = max(1, min(threads, len(group) // _PER_THREAD))
+        found += [group[i::count] for i in range(count) if group]
+    return found
 
 
 def _compile(kernels: Sequence[Kernel], tell: Callable[[str, int], None]) -> bytes:
