@@ -24,6 +24,7 @@ from tracejit.jit.capture.breaks import add_break_to, break_here
 from tracejit.jit.capture.inputs import values_of
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.scalars import SymNumber
+from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, interpret
@@ -147,7 +148,7 @@ def _computed(tracer: Any, outputs: Sequence[Value]) -> list[np.ndarray]:
     part = extract(tracer.graph, "check", [*inputs, *known], outputs)
     arrays = [_array(x) for x in values_of([sources[v] for v in inputs])]
     arrays += [tracer.looked[v] for v in known]
-    return interpret(part, arrays, symbols=tracer.graph.scope.hints).outputs
+    return unwatched(lambda: interpret(part, arrays, symbols=tracer.graph.scope.hints)).outputs
 
 
 def _array(x: Any) -> Any:
@@ -170,7 +171,7 @@ def _succeeds(op: Op, values: tuple, attributes: dict, known: dict) -> bool:
     made = graph.append(op, tuple(operands), at_size(attributes))
     graph.outputs = list(made) if is_a(made, tuple) else [made]
     try:
-        interpret(graph, arrays, symbols={})
+        unwatched(lambda: interpret(graph, arrays, symbols={}))
     except GraphError:
         return False
     return True

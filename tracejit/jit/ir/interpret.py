@@ -8,7 +8,9 @@ higher-order derivatives and tests of every later room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +60,7 @@ def interpret(graph: Graph, inputs: Sequence[Any], *, run: Runner | None = None,
         run, make = (run_tensors, _tensor) if tensors else (run_arrays, as_array)
         inputs = [make(x, v.type) for x, v in zip(inputs, graph.inputs, strict=True)]
     sizes = bind_symbols(graph, inputs) if symbols is None else symbols
-    with stack_run() as stacks:
+    with _kept_bodies(), stack_run() as stacks:
         results = _run(graph, inputs, run, sizes)
         for x, value in zip(results.outputs, graph.outputs):
             if stacks.handles and may_hold_handles(value.type):
@@ -187,12 +189,45 @@ def evaluate_op(op: Op, xp: Any, operands: tuple, attributes: dict[str, Any]) ->
 def _evaluate_body(op: Op, operands: tuple, attributes: dict[str, Any]) -> Sequence[Any]:
     if op.body is None:
         raise GraphError(f"op {op.name!r} has neither eager nor a body: nothing can run it")
-    graph = Graph(op.name)
-    values = [graph.input(_type_of_array(x)) if hasattr(x, "shape") else x for x in operands]
-    result = op.body(*values, **attributes)
-    graph.outputs = list(result) if isinstance(result, tuple) else [result]
+    known = tuple(_type_of_array(x) if hasattr(x, "shape") else x for x in operands)
     arrays = [x for x in operands if hasattr(x, "shape")]
+    graph = _body(op, known, attributes)
     return interpret(graph, arrays, run=run_arrays, symbols={}).outputs
+
+
+_bodies = threading.local()  # `made`: the graphs of bodies that this run has made
+
+
+@contextmanager
+def _kept_bodies() -> Iterator[None]:
+    """Keep the graphs of bodies until the outermost run ends: an op in a loop needs one."""
+    if hasattr(_bodies, "made"):
+        yield
+        return
+    _bodies.made = {}
+    try:
+        yield
+    finally:
+        del _bodies.made
+
+
+def _body(op: Op, operands: tuple, attributes: dict[str, Any]) -> Graph:
+    """Return the graph of a composite, with a type in place of each array."""
+    made = getattr(_bodies, "made", None)
+    given = operands, tuple(attributes.items())
+    key = op, given, repr(given)  # 1, True and 1.0 are equal, and -0.0 and 0.0
+    try:
+        graph = None if made is None else made.get(key)
+    except TypeError:  # a list, or a region
+        made, graph = None, None
+    if graph is None:
+        graph = Graph(op.name)
+        values = [graph.input(x) if type(x) is TensorType else x for x in operands]
+        result = op.body(*values, **attributes)  # type: ignore[misc]
+        graph.outputs = list(result) if isinstance(result, tuple) else [result]
+        if made is not None:
+            made[key] = graph
+    return graph
 
 
 def _type_of_array(x: Any) -> TensorType:
