@@ -78,62 +78,68 @@ class Parts:
             several = either(several, both(any_of, when))
             any_of = either(any_of, when)
         always = any_of if self.base is None else either(any_of, condition_of(self.base))
-        total = self._joined(any_of, always)
+        total = self._among_zeros(any_of) if self.base is None else self._in_base(any_of, always)
         if several is True or several is always:
             total = total + 0.0
         elif several is not False:
             total = where(several.tensor(), total + 0.0, total)
+        if self.base is not None and any_of is not True:
+            total = where(any_of.tensor(), total, grad_of(self.base))
         return total if always is True else ConditionalGrad(total, always)
 
-    def _joined(self, any_of: Any, always: Any) -> Any:
-        """Return the sums at all places, one after the other, and what lies around them.
-
-        any_of, always  when parts arrive, and when anything does
-        """
+    def _sums(self) -> list[tuple[Place, Any]]:
+        """Return the places in order, each with the sum of what arrives there and of the base's
+        rows."""
         sums: dict[Place, Any] = {}
         for place, grad in self.arrived:
             before = sums[place] if place in sums else self._narrowed(*place)
             sums[place] = grad if before is None else _sum(before, grad)
-        pieces, places = [], sorted(sums)
-        row: int = 0 if self.base is not None else places[0][0]
-        for first, end in places:
-            rows = sums[first, end]
-            if self.base is not None:
-                if first != row:
-                    pieces.append(_or_zeros(self._gap(row, first, any_of), always))
-                rows = self._or_gap(rows, first, end, any_of)
-            rows = _or_zeros(rows, always)
-            if first != row and self.base is None:  # zeros before it
+        return sorted(sums.items(), key=lambda item: item[0])
+
+    def _among_zeros(self, any_of: Any) -> Any:
+        """Return the sums one after the other, with zeros around them.
+
+        any_of  when parts arrive
+        """
+        sums = self._sums()
+        pieces, row = [], sums[0][0][0]
+        for (first, end), grad in sums:
+            rows = _or_zeros(grad, any_of)
+            if first != row:
                 rows = _widened(rows, self.dim, end - row, first - row, end - row)
             pieces.append(rows)
             row = end
-        if self.base is None:
-            return _widened(cat(pieces, self.dim), self.dim, self.size, places[0][0], row)
+        return _widened(cat(pieces, self.dim), self.dim, self.size, sums[0][0][0], row)
+
+    def _in_base(self, any_of: Any, always: Any) -> Any:
+        """Return the sums one after the other, with the base's rows between them, as they are where
+        a part arrives: 0.0 is added to rows at which none does.
+
+        any_of, always  when parts arrive, and when they or the base do
+        """
+        pieces: list[Any] = []
+        row: Any = 0
+        for (first, end), grad in self._sums():
+            if first != row:
+                pieces.append(self._narrowed(row, first, 0.0))
+            when = self.places[first, end]
+            if when is not True and when is not any_of:
+                around = grad_of(self._narrowed(first, end, 0.0))
+                grad = _with_condition(
+                    grad, lambda rows, when=when, around=around: where(when.tensor(), rows, around))
+            pieces.append(grad)
+            row = end
         if not same_structure(row, self.size):  # a symbolic size may equal it: an empty piece then
-            pieces.append(_or_zeros(self._gap(row, self.size, any_of), always))
-        return cat(pieces, self.dim)
+            pieces.append(self._narrowed(row, self.size, 0.0))
+        return cat([_or_zeros(rows, always) for rows in pieces], self.dim)
 
-    def _gap(self, first: int, end: Any, any_of: Any) -> Any:
-        """Return rows of the base at which no part arrives: 0.0 is added to them where one arrives
-        at others."""
-        def around(rows: Any) -> Any:
-            return rows + 0.0 if any_of is True else where(any_of.tensor(), rows + 0.0, rows)
+    def _narrowed(self, first: Any, end: Any, more: float | None = None) -> Any:
+        """Return rows of the base, to which `more` is added; None without a base."""
+        def rows_of(whole: Any) -> Any:
+            rows = slice_record(whole, dim=self.dim, start=first, stop=end, step=1)
+            return rows if more is None else rows + more
 
-        return _with_condition(self._narrowed(first, end), around)
-
-    def _or_gap(self, rows: Any, first: int, end: int, any_of: Any) -> Any:
-        """Return the sum at a place, or the base's rows where no part arrives there."""
-        when = self.places[first, end]
-        if when is True:
-            return rows
-        gap = grad_of(self._gap(first, end, any_of))
-        return _with_condition(rows, lambda rows: where(when.tensor(), rows, gap))
-
-    def _narrowed(self, first: Any, end: Any) -> Any:
-        """Return rows of the base; None without one."""
-        return None if self.base is None else _with_condition(
-            self.base, lambda whole: slice_record(
-                whole, dim=self.dim, start=first, stop=end, step=1))
+        return None if self.base is None else _with_condition(self.base, rows_of)
 
 
 def part_of(node: Any, grad: Any) -> Parts | None:

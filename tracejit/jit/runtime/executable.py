@@ -9,7 +9,7 @@ write addresses into its table, one native call, look at the status.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from struct import Struct
 from typing import Any
 
@@ -22,7 +22,7 @@ from tracejit.core.ops.stacks import Run, may_hold_handles, stack_run
 from tracejit.jit.ir.graph import Location
 from tracejit.jit.lowering.library_collectives import FLOWN, LANDING, LATE_STATUS, WAITS
 from tracejit.jit.lowering.loop_kernel import LOOP, TAKES_LONG
-from tracejit.jit.lowering.program import Instruction, Program
+from tracejit.jit.lowering.program import Instruction, Kernel, Program
 from tracejit.jit.runtime import (
     blas,
     cache,
@@ -61,8 +61,9 @@ class ProgramError(RuntimeError):
 class Executable:
     """Program made ready to run.
 
-    mode "compiled" compiles its kernels (or finds them in the cache) at once; "python" runs the
-    same texts as Python over NumPy arrays, from files, so that a debugger steps through them.
+    mode "compiled" compiles its kernels (or finds them in the cache) at once; where some are
+    compiled for sizes, when these are bound. "python" runs the same texts as Python over NumPy
+    arrays, from files, so that a debugger steps through them.
 
     Raises ValueError for another mode, `KernelError` where a kernel cannot be compiled.
     """
@@ -79,10 +80,12 @@ class Executable:
             self.functions = {d: host.python_kernel(kernel) for d, kernel in kernels.items()}
         elif kernels:
             driver = [region_loop.kernel()] if any(i.regions for i in instructions) else []
-            for instruction in instructions:
-                if instruction.extern == LOOP and instruction.kernel is not None:
-                    kernels.pop(instruction.kernel.digest, None)  # compiled for sizes: `_build`
-            self.functions = cache.functions_of([*kernels.values(), *runner.kernels(), *driver])
+            for_sizes = [i.kernel.digest for i in instructions
+                         if i.extern == LOOP and i.kernel is not None]
+            for digest in for_sizes:
+                kernels.pop(digest, None)  # a binding knows their text: `_build`
+            self.waiting = [*kernels.values(), *runner.kernels(), *driver]
+            self.functions = {} if for_sizes else self.compiled(())
             self.runner = runner.runner()
         self.regions = {
             k: [Executable(region, mode) for region in i.regions]
@@ -96,6 +99,14 @@ class Executable:
         self.landed = [i.operands[-1] for i in program.instructions if i.extern == WAITS]
         self.waits = bool(self.landed)
         self.calls_blas = any(i.extern == "matmul" for i in program.instructions)
+
+    def compiled(self, loops: Iterable[Kernel]) -> Mapping[str, Any]:
+        """Return the functions of loops by digest, and of all other kernels. The first time all are
+        compiled together, on several threads."""
+        found = cache.functions_of([*loops, *self.waiting])
+        if self.waiting:
+            self.functions, self.waiting = found, []
+        return {**self.functions, **found}
 
     def bind(self, values: Mapping[str, int]) -> Binding:
         """Fix the sizes: a value for each symbol of the program's graph.
@@ -312,9 +323,9 @@ class _Native:
         return sum(self.binding.buffer_bytes) > 1 << 17
 
     def _build(self, executable: Executable, binding: Binding) -> None:
-        steps, functions = binding.steps, executable.functions
-        if loops := [s for s in steps if s.instruction.extern == LOOP and s.apart is None]:
-            functions = {**functions, **cache.functions_of(s.kernel for s in loops if s.kernel)}
+        steps = binding.steps
+        loops = [s for s in steps if s.instruction.extern == LOOP and s.apart is None]
+        functions = executable.compiled([s.kernel for s in loops if s.kernel])
         sizes = [self._sizes(step) for step in steps]
         words = [w for step, numbers in zip(steps, sizes) for w in (*step.operands, *numbers)]
         self.words = np.array([*words, 0], np.int64)
