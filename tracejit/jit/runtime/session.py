@@ -325,9 +325,8 @@ class CaptureSession:
                 return lambda: self._unrecorded(lambda: op_by_op(graph, inputs))
             if self.constants is not None and (self.tracer.breaks or not self.watch):
                 graph, inputs = self.constants.as_inputs(graph, inputs)
-            segment = self._compiled(graph)
+            segment, bound = self._compiled(graph, inputs)
             self.segments.append(segment)
-            bound = segment.bound(inputs)
         finally:
             progress.hide()
             active.tracer = self.tracer
@@ -349,9 +348,14 @@ class CaptureSession:
         finally:
             active.tracer = self.tracer
 
-    def _compiled(self, graph: Graph) -> CompiledGraph:
+    def _compiled(self, graph: Graph, inputs: list[Any]) -> tuple[CompiledGraph, Any]:
+        """Return a compiled graph, and its binding for these inputs."""
         try:
-            return self.compile(graph)
+            segment = self.compile(graph)
+            started = perf_counter()
+            bound = segment.bound(inputs)  # compiles the kernels of loops
+            self.seconds["kernels"] = self.seconds.get("kernels", 0.0) + perf_counter() - started
+            return segment, bound
         except TargetError:  # no kernel can run here, and the user has asked for it
             raise
         except Exception as error:
@@ -361,7 +365,8 @@ class CaptureSession:
             reason = f"tracejit could not compile the graph ({why}), and runs it op by op"
             warnings.warn(f"{self.tracer.name}: {reason}", RuntimeWarning, stacklevel=2)
             self.tracer.add_break(reason, "please report this")
-            return CompiledGraph(graph, "graph", "fast")
+            segment = CompiledGraph(graph, "graph", "fast")
+            return segment, segment.bound(inputs)
 
     # -- what the watcher and the state walker report --------------------------------------------
     def _entered(self, names: CodeNames, frame: FrameType) -> None:
