@@ -157,3 +157,42 @@ def test_rows_that_only_a_branch_reads_are_not_summed_where_there_are_none(mode)
             for got, wanted in zip(g(table, positions), f(table, positions)):
                 assert tj.allclose(got, wanted)
 
+
+
+def kernel_count(f, *given):
+    compiled = tj.script(f)
+    compiled(*given)
+    return sum(not kernel.title.startswith("sum") for kernel in compiled.report().kernels)
+
+
+def slopes_of_differences(x):
+    x = x.detach().requires_grad_()
+    loss = ((x[1:] - x[:-1]) ** 2).sum() + ((x[:, 1:] - x[:, :-1]) ** 2).sum()
+    return tj.autograd.grad(loss, x)[0]
+
+
+def sums_among_zeros(x):
+    return F.pad((x * 2 + 1).relu(), (1, 0))
+
+
+def far_rows_among_zeros(x):
+    row = (x[:1] * 2 + 1) * (x[1:2] - 3) * 4
+    return F.pad(row, (0, 0, 5, x.shape[0]))
+
+
+def costly_at_two_places(x):
+    y = (x * 2 + 1).exp()
+    return F.pad(y, (1, 0)) + F.pad(y, (0, 1))
+
+
+@pytest.mark.parametrize("f, kernels", [
+    (slopes_of_differences, 1), (sums_among_zeros, 1), (far_rows_among_zeros, 2),
+    (costly_at_two_places, 2),
+])  # fmt: skip
+def test_what_lies_once_among_zeros_is_computed_there(f, kernels):
+    x = tj.linspace(-1.0, 1.0, 35).reshape(7, 5)
+    assert kernel_count(f, x) == kernels
+    for shape in ((7, 5), (1, 1), (2, 9), (40, 3)):
+        x = tj.linspace(-1.0, 1.0, shape[0] * shape[1]).reshape(shape)
+        if f is not far_rows_among_zeros or shape[0] > 1:
+            assert tj.allclose(tj.script(f)(x), f(x), rtol=1e-6)

@@ -52,7 +52,7 @@ def _pad_eager(xp: Any, x: Any, pads: tuple, value: Any) -> Any:
 
 
 pad_record: Op = Op(
-    "constant_pad", "movement", ("input",),
+    "constant_pad", "movement", ("input",), embeds=True,
     sizes=("pads",),
     infer=_pad_type,
     eager=_pad_eager,

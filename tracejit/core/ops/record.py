@@ -85,6 +85,7 @@ class Op:
                attribute names
     scalar     pointwise: one scalar expression in `{operand}`s, `{dtype}` the output's dtype name
     element    movement, creation, random: (emit, index, **attributes) -> scalar
+    embeds     movement: each element of the operand lies at one place of the result at most
     reduce     reduction: how it combines; attributes `dims` (sorted, >= 0) and `keepdim`
     scatter    scatter: where the source's elements go
     extern     name of the library routine that lowering calls (products); None: eager's own NumPy
@@ -126,6 +127,7 @@ class Op:
         outputs: tuple[str, ...] = ("out",),
         scalar: str | None = None,
         element: Callable[..., Any] | None = None,
+        embeds: bool = False,
         reduce: Reduce | None = None,
         scatter: Scatter | None = None,
         extern: str | None = None,
@@ -153,7 +155,7 @@ class Op:
         self.rules: Mapping[str, Callable[..., Any]] = rules or {}
         self.outputs = outputs
         self.scalar = scalar
-        self.element = element
+        self.element, self.embeds = element, embeds
         self.reduce = reduce
         self.scatter = scatter
         self.extern = extern

@@ -93,7 +93,7 @@ slice_backward_record: Op = Op(
     "slice_backward", "movement", ("grad",),
     infer=lambda grad, size, dim, start, stop, step: typed(grad, _replaced(grad.shape, dim, size)),
     eager=_slice_backward_eager,
-    element=_slice_backward_element,
+    element=_slice_backward_element, embeds=True,
     rules={"grad": lambda grad, dim, start, stop, step: slice_record(
         grad, dim=dim, start=start, stop=stop, step=step)},
 )  # fmt: skip

@@ -50,6 +50,7 @@ CHEAP = 4  # operations, at most, of a value computed again rather than stored
 # dtypes of scatters that are kernels
 SCATTERED = ("float32", "float64", "int32", "int64")
 WORTH_REPEATING = 32  # CHEAP if at most one large tensor is read
+LIGHT = 12  # operations, at most, of a value computed where a condition holds
 NEAR = 16  # groups that are tried, of many that might take a value or merge
 REPEATED = 32  # times that a kernel's text may hold one value, in branches of branches
 _FUNCTION = re.compile(r"[a-z]\w*(?=\()")
@@ -116,6 +117,7 @@ class Fuser:
         self.made = 0
         self.open: dict[Hashable, list[Group]] = {}  # that take more reductions, by their loops
         self.kinds = {node: kind_of(node, numerics) for node in nodes}
+        self.users = _users(nodes)
         self.cost: dict[Value, int] = {}
         self.leaves: dict[Value, frozenset[Value]] = {}
         self.written: dict[Value, int] = {}
@@ -252,7 +254,27 @@ class Fuser:
         numel = count(v)
         if any(same_size(numel, d) for d in group.domains):
             return True
-        return any(prefix_length(s, numel) is not None for s in group.stores)
+        if any(prefix_length(s, numel) is not None for s in group.stores):
+            return True
+        return self._lies_once(v, group)
+
+    def _lies_once(self, v: Value, group: Group) -> bool:
+        """Return True if each element of `v` lies at few places of wholes that the group computes,
+        which are not much larger."""
+        users = self.users[v]
+        if self.cost[v] > LIGHT or len(users) > 1 and not self._worth_repeating(v):
+            return False
+        numel = typical(count(v))
+        for node in users:
+            whole = node.outputs[0]
+            if whole not in group.members:
+                continue  # of another group
+            around = node.op.embeds and typical(count(whole)) <= 2 * numel
+            if not around and not same_size(count(whole), count(v)):
+                return False
+            if self.kinds[node] != "element" or not self._no_blow_up(whole, group):
+                return False
+        return True
 
     def _home(self, v: Value, node: Node, readers: list[Group], accepts: Any) -> Group | None:
         """Return a group that can store `v` without waiting for a group that needs it, or None."""
@@ -498,6 +520,14 @@ def typical(size: SizeLike) -> int:
         return evaluate(size, defaultdict(lambda: 1000))
     except ZeroDivisionError:
         return 1000
+
+
+def _users(nodes: Sequence[Node]) -> dict[Value, list[Node]]:
+    found: dict[Value, list[Node]] = defaultdict(list)
+    for node in nodes:
+        for x in dict.fromkeys(node.operand_values()):
+            found[x].append(node)
+    return found
 
 
 def operations(node: Node) -> int:
