@@ -25,6 +25,7 @@ from tracejit.core.ops.operators import Operators, method
 from tracejit.core.ops.pointwise_record import convert, decisive, device_of, must_be_tensors
 from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.types import BOOL, CPP_NAMES, FLOATING, SCALAR_NAMES, TensorType
+from tracejit.core.ops.vector_products import is_vector_product, vector_product
 
 # Multiplications above which OpenBLAS has no routine per layout (its `small_kernel_permit`).
 _SMALL_PRODUCT = 100 * 100 * 100
@@ -70,10 +71,12 @@ def _in_one_order(xp: Any, a: Any, b: Any) -> Any:
 
     A program may hold the same values in another layout than eager mode. BLAS copies large matrices
     into an order of its own. But for small ones and for vectors it has routines chosen by strides
-    (on some processors only), and one for a matrix times itself.
+    (on some processors only), and one for a matrix times itself. So vectors have an order of ours.
     """
     if xp is not np or a.dtype.kind not in "fc":
         return xp.matmul(a, b)
+    if is_vector_product(a, b):
+        return vector_product(a, b)
     if np.may_share_memory(a, b):
         b = b.copy()
     return in_parts(_part, a, b)
@@ -84,7 +87,7 @@ def _part(a: Any, b: Any) -> Any:
     small = max(rows, 2) * a.shape[-1] * max(columns, 2) <= _SMALL_PRODUCT
     if small or rows == columns == 1:
         a, b = _contiguous(a), _contiguous(b)
-    if rows == 1 != columns:
+    if rows == 1 != columns:  # of complex numbers
         return np.matmul(_doubled(a, -2), b)[..., :1, :].copy()
     if columns == 1 != rows:
         return np.matmul(a, _doubled(b, -1))[..., :1].copy()
@@ -223,14 +226,22 @@ def _mv_body(input: Any, vec: Any) -> Any:
     return product(input, vec.unsqueeze(1)).squeeze(1)
 
 
+def _dot_array(xp: Any, input: Any, tensor: Any) -> Any:
+    return _product_array(xp, input[None, :], tensor[:, None])[0, 0]
+
+
+def _mv_array(xp: Any, input: Any, vec: Any) -> Any:
+    return _product_array(xp, input, vec[:, None])[:, 0]
+
+
 dot_record = composite(
-    "dot", ("input", "tensor"), _dot_body,
+    "dot", ("input", "tensor"), _dot_body, eager=_dot_array,
     infer=lambda input, tensor: TensorType(input.dtype, (), device_of((input, tensor))),
     input=lambda grad, tensor: grad * tensor,
     tensor=lambda grad, input: grad * input)
 
 mv_record = composite(
-    "mv", ("input", "vec"), _mv_body,
+    "mv", ("input", "vec"), _mv_body, eager=_mv_array,
     infer=lambda input, vec: TensorType(input.dtype, (input.shape[0],), device_of((input, vec))),
     input=lambda grad, vec: grad.unsqueeze(1) * vec.unsqueeze(0),
     vec=lambda grad, input: matmul(_turned(input), grad))
