@@ -32,6 +32,7 @@ _SMALL_PRODUCT = 100 * 100 * 100
 
 
 _matmul_direct, _linear_direct = (Direct("product", name) for name in ("matmul", "linear"))
+_mv_direct, _dot_direct = (Direct("vector", name) for name in ("mv", "dot"))
 
 
 def _product_type(input: Any, other: Any) -> TensorType:
@@ -290,6 +291,9 @@ def mv(input: Any, vec: Any) -> Any:
     >>> tracejit.mv(tracejit.eye(2), tracejit.tensor([1., 2.]))
     tensor([1., 2.])
     """
+    found = _mv_direct.direct(input, vec)
+    if found is not NotImplemented:
+        return found
     must_be_tensors("mv", ("vec",), (vec,))
     if _is_sparse(input):
         return input.sparse_product(vec)
@@ -313,6 +317,9 @@ def dot(input: Any, tensor: Any) -> Any:
     >>> tracejit.dot(tracejit.tensor([1., 2.]), tracejit.tensor([3., 4.]))
     tensor(11.)
     """
+    found = _dot_direct.direct(input, tensor)
+    if found is not NotImplemented:
+        return found
     must_be_tensors("dot", ("tensor",), (tensor,))
     if len(input.shape) != 1 or len(tensor.shape) != 1:
         raise RuntimeError(f"1D tensors expected, but got {len(input.shape)}D and "

@@ -31,8 +31,8 @@ SIZES = ("terms", "step_a", "step_x", "step_out", "count", "next_a", "next_x", "
 ROWS = 4  # sums that are made at once
 AT_ONCE = 4  # blocks of a sum alone that are added at once
 TOGETHER = 8  # terms of a lane that are added at once
-_TILE_BYTES = 1 << 14  # of the sums that lie side by side and are made together
-_APART = 16  # elements between lanes, so that they do not meet in the same set of the cache
+TILE_BYTES = 1 << 14  # of the sums that lie side by side and are made together
+APART = 16  # elements between lanes, so that they do not meet in the same set of the cache
 _WORTH = 1 << 18  # bytes of the matrix that are worth a chunk
 _MOST = 16  # chunks
 _THINNEST = 1000  # sums of a chunk that lie side by side: fewer leave rows too short to read ahead
@@ -305,8 +305,8 @@ def _split(dtype: str, side_by_side: bool, first: bool, batch: int, sizes: tuple
         parts = min(parts, max(batch, total // _THINNEST))
     chunk = -(-total // max(1, parts))
     chunk += -chunk % 16
-    tile = min(_TILE_BYTES // size, chunk, count + -count % 16)
-    tile, lane = (1, 0) if side_by_side else (tile, tile + _APART)
+    tile = min(TILE_BYTES // size, chunk, count + -count % 16)
+    tile, lane = (1, 0) if side_by_side else (tile, tile + APART)
     kernel = (rows_kernel if side_by_side else columns_kernel)(dtype)
     scratch = lane * (16 + LANES * size) + (terms * size if step_x != 1 else 0)
     return Vectors(kernel, first, (*sizes, tile, lane), total, max(1, chunk), scratch + 64, work)

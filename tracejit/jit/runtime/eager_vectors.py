@@ -10,6 +10,7 @@ NumPy serves until it has spent the time of a compile, unless the kernel is ther
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,30 +25,62 @@ from tracejit.jit.runtime.binding import SHARED_PROGRAM, WAKING_PROGRAM
 from tracejit.jit.runtime.eager_fused import WORTH
 from tracejit.jit.runtime.runner import JOB, ROW, STATUS_WORDS
 
+OPERANDS = (0, 0, 2, 0, 1)  # of a kernel, as numbers of matrix, vector and result
 _CALL, _TERMS = 100.0, 300.0  # microseconds of a call by NumPy; terms that it adds in one
-_HELD = 1 << 17  # bytes that are read so fast that the interpreter's lock may be held
-_OPERANDS = (0, 0, 2, 0, 1)  # of a vector kernel, as numbers of matrix, vector and result
+_HELD = 1 << 20  # bytes that are read so fast that the interpreter's lock may be held
+_KEPT = 4096
+_BEFORE = ROW + JOB + STATUS_WORDS  # words before the addresses of a job
 
 _spent = 0.0  # microseconds that NumPy has spent
 _ready: dict[str, int] = {}  # digest of a kernel -> address of its function
+watches: list[Callable[[str, int], None]] = []  # told of each kernel that is ready, and its address
+
+
+class _Plan:
+    """Product for known layouts: what every call shares.
+
+    words  a row of the runner's table, a job, its status, three addresses, operands, sizes
+    """
+
+    __slots__ = ("found", "words", "chunks")
+
+    def __init__(self, found: Vectors, address: int):
+        self.found, self.chunks = found, math.ceil(found.total / found.chunk)
+        self.words = np.zeros(_BEFORE + 3 + len(OPERANDS) + len(MATMUL_SIZES) + len(found.sizes),
+                              np.int64)  # fmt: skip
+        self.words[0], self.words[3:5] = address, (found.total, found.total)
+        self.words[_BEFORE + 3 :][: len(OPERANDS)] = OPERANDS
+        self.words[-len(found.sizes) :] = found.sizes
+        job = self.words[ROW:]
+        job[runner.COUNT], job[runner.WAKES] = 1, found.work >= WAKING_PROGRAM
+        job[runner.SCRATCH_STRIDE] = -(-found.scratch // 128) * 128
+
+
+_plans: dict[tuple, _Plan] = {}
 
 
 def product(a: Any, b: Any) -> Any:
     """Return the product of `a` (..., m, k) and `b` (..., k, n), where m or n is 1."""
-    if a.ndim != b.ndim or a.ndim not in (2, 3) or not (a.size and b.size):
-        return None
-    given = _described(a, b)
-    if given is None:
-        return None
-    a, b, sizes = given
-    found = vectors(a.dtype.name, sizes)
-    assert found is not None
-    address = _ready.get(found.kernel.digest) or _loaded(found.kernel, a.size + b.size)
-    if not address:
-        return None
+    key = (a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides)
+    plan = _plans.get(key)
+    if plan is None or not (a.flags.aligned and b.flags.aligned):
+        if a.ndim != b.ndim or a.ndim not in (2, 3) or not (a.size and b.size):
+            return None
+        given = _described(a, b)
+        if given is None:
+            return None
+        a, b, sizes = given
+        found = vectors(a.dtype.name, sizes)
+        assert found is not None
+        address = _ready.get(found.kernel.digest) or _loaded(found.kernel, a.size + b.size)
+        if not address:
+            return None
+        plan = _Plan(found, address)
+        if len(_plans) >= _KEPT:
+            _plans.clear()
+        _plans[a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides] = plan
     result = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
-    matrix, vector = (b, a) if found.first else (a, b)
-    _run(address, found, [x.ctypes.data for x in (matrix, vector, result)])
+    _run(plan, b if plan.found.first else a, a if plan.found.first else b, result)
     return result
 
 
@@ -97,33 +130,34 @@ def _address(kernel: Kernel, pays: bool) -> int:
         return 0
     found = cache.functions_of([kernel])[kernel.digest]
     _ready[kernel.digest] = found
+    for watch in watches:
+        watch(kernel.name, found)
     return found
 
 
-def _run(address: int, found: Vectors, pointers: list[int]) -> None:
-    """Run a kernel on matrix, vector and result."""
-    threads = get_num_threads() if found.work >= SHARED_PROGRAM and runner.can_share() else 1
-    shared = threads > 1 and found.total > found.chunk
-    native = runner.runner()
-    if shared and len(native.workers) < threads - 1:
-        native.prepare(threads - 1)
-    threads = threads if shared else 1
-    chunk = found.chunk if shared else found.total
-    stride = -(-found.scratch // 128) * 128
-    scratch = np.empty(stride * threads, np.uint8)
-    before = ROW + JOB + STATUS_WORDS
-    sizes = (*(0,) * len(MATMUL_SIZES), *found.sizes)
-    words = np.array([*(0,) * before, *pointers, *_OPERANDS, *sizes], np.int64)
-    at = int(words.ctypes.data)
-    operands = at + 8 * (before + len(pointers))
-    chunks = math.ceil(found.total / chunk) if shared else 0
-    words[:ROW] = (address, operands, operands + 8 * len(_OPERANDS), found.total, chunk,
-                   int(shared), 0, chunks)  # fmt: skip
-    job = words[ROW : ROW + JOB]
-    job[runner.TABLE], job[runner.COUNT] = at, 1
-    job[runner.BUFFERS], job[runner.STATUS] = at + 8 * before, at + 8 * (ROW + JOB)
-    job[runner.SCRATCH], job[runner.SCRATCH_STRIDE] = scratch.ctypes.data, stride
-    if shared:
-        job[runner.POOL], job[runner.HELPERS] = native.pool, threads - 1
-        job[runner.TICKETS], job[runner.WAKES] = chunks, int(found.work >= WAKING_PROGRAM)
-    (native.hold if found.work <= _HELD else native.release)(at + 8 * ROW)
+def ready() -> dict[str, int]:
+    """Return the addresses of the kernels' functions that were called, by digest."""
+    return _ready
+
+
+def _run(plan: _Plan, matrix: Any, vector: Any, result: Any) -> None:
+    found, native = plan.found, runner.runner()
+    threads = 1
+    if plan.chunks > 1 and found.work >= SHARED_PROGRAM and runner.can_share():
+        threads = get_num_threads()
+        if len(native.workers) < threads - 1:
+            native.prepare(threads - 1)
+    words = plan.words.copy()
+    job, at = ROW, int(words.ctypes.data)
+    scratch = np.empty(int(words[job + runner.SCRATCH_STRIDE]) * threads, np.uint8)
+    buffers = at + 8 * _BEFORE
+    words[_BEFORE : _BEFORE + 3] = (matrix.ctypes.data, vector.ctypes.data, result.ctypes.data)
+    words[1:3] = (buffers + 24, buffers + 24 + 8 * len(OPERANDS))
+    words[job + runner.TABLE], words[job + runner.BUFFERS] = at, buffers
+    words[job + runner.STATUS] = at + 8 * (ROW + JOB)
+    words[job + runner.SCRATCH] = scratch.ctypes.data
+    if threads > 1:
+        words[4:8] = (found.chunk, 1, 0, plan.chunks)
+        words[job + runner.POOL], words[job + runner.HELPERS] = native.pool, threads - 1
+        words[job + runner.TICKETS] = plan.chunks
+    (native.hold if found.work <= _HELD else native.release)(at + 8 * job)
