@@ -298,12 +298,13 @@ def _library(op: Any, operands: tuple, attributes: dict) -> Any:
 _dispatch.install_library(_library)
 
 
-def _vector_product(a: Any, b: Any) -> Any:
-    """Compute a product with a vector natively; the first one brings in lowering and the runtime."""
+def _vector_product(a: Any, b: Any, shape: tuple) -> Any:
+    """Compute a product with a vector natively; the first one brings in lowering and the
+    runtime."""
     from tracejit.jit.runtime import eager_vectors
 
     _vector_products.install(eager_vectors.product)
-    return eager_vectors.product(a, b)
+    return eager_vectors.product(a, b, shape)
 
 
 _vector_products.install(_vector_product)

@@ -228,11 +228,18 @@ def _mv_body(input: Any, vec: Any) -> Any:
 
 
 def _dot_array(xp: Any, input: Any, tensor: Any) -> Any:
-    return _product_array(xp, input[None, :], tensor[:, None])[0, 0]
+    return _with_vector(xp, input[None, :], tensor[:, None], ())
 
 
 def _mv_array(xp: Any, input: Any, vec: Any) -> Any:
-    return _product_array(xp, input, vec[:, None])[:, 0]
+    return _with_vector(xp, input, vec[:, None], input.shape[:1])
+
+
+def _with_vector(xp: Any, input: Any, column: Any, shape: tuple) -> Any:
+    """Return the product of a matrix and one column, in a shape."""
+    if xp is np and input.dtype.kind == "f" and input.dtype.itemsize > 2:
+        return vector_product(input, column, shape)
+    return _product_array(xp, input, column).reshape(shape)
 
 
 dot_record = composite(

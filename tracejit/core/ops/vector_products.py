@@ -24,10 +24,10 @@ LANES = 16
 BLOCK = 512
 _MOST = 1 << 20  # products that are in memory at once
 
-_native: list[Callable[[Any, Any], Any]] = []
+_native: list[Callable[[Any, Any, tuple], Any]] = []
 
 
-def install(native: Callable[[Any, Any], Any]) -> None:
+def install(native: Callable[[Any, Any, tuple], Any]) -> None:
     """Set the function that computes products natively; it returns None for those that it
     leaves."""
     _native[:] = [native]
@@ -38,17 +38,21 @@ def is_vector_product(a: Any, b: Any) -> bool:
     return a.dtype.kind == "f" and (a.shape[-2] == 1 or b.shape[-1] == 1)
 
 
-def vector_product(a: Any, b: Any) -> Any:
+def vector_product(a: Any, b: Any, shape: tuple[int, ...] | None = None) -> Any:
     """Return the product of `a` (..., m, k) and `b` (..., k, n), where m or n is 1.
+
+    shape  of the result, if it is another one
 
     >>> vector_product(np.ones((2, 3)), np.ones((3, 1))).tolist()
     [[3.0], [3.0]]
     """
+    if shape is None:
+        shape = (*a.shape[:-1], b.shape[-1])
     for run in _native:
-        found = run(a, b)
+        found = run(a, b, shape)
         if found is not None:
             return found
-    return by_numpy(a, b)
+    return by_numpy(a, b).reshape(shape)
 
 
 def by_numpy(a: Any, b: Any) -> Any:

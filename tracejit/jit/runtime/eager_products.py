@@ -22,7 +22,8 @@ from tracejit.core.ops.cotangents import saved
 from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.record import REGISTRY
 from tracejit.jit.capture.memory_words import SIZE, TUPLE_ITEMS
-from tracejit.jit.runtime import eager_lines as lines, eager_vector_calls
+from tracejit.jit.runtime import eager_lines as lines
+from tracejit.jit.runtime import eager_vector_calls
 from tracejit.jit.runtime.builtin import DATA, function_over, method
 from tracejit.jit.runtime.eager_lines import decline, declines_if, failed, indented
 from tracejit.jit.runtime.eager_words import (
@@ -39,7 +40,8 @@ from tracejit.jit.runtime.eager_words import (
 
 _MOST = 1 << 19  # multiplications of a product: at most as many as are made of row-major copies
 _SETS = 7  # sets of operands that get gradients
-_OWN = ("OP", "NODE", "ATTRIBUTES", "VECTORS", "VECTOR_TABLE", *(f"{part}{k}" for k in range(2) for part in ("LOOP", "DATA")),
+_OWN = ("OP", "NODE", "ATTRIBUTES", "VECTORS", "VECTOR_TABLE",
+        *(f"{part}{k}" for k in range(2) for part in ("LOOP", "DATA")),
         *(f"{part}{k}" for k in range(2) for part in ("ADD", "ADD_DATA")),
         *(f"{part}{k}" for part in ("NEEDED", "OPERANDS", "KEEPS") for k in range(_SETS)),
         )  # fmt: skip

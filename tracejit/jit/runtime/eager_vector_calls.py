@@ -29,7 +29,8 @@ from tracejit.jit.lowering.vector_products import (
     columns_kernel,
     rows_kernel,
 )
-from tracejit.jit.runtime import eager_lines as lines, eager_vectors
+from tracejit.jit.runtime import eager_lines as lines
+from tracejit.jit.runtime import eager_vectors
 from tracejit.jit.runtime.builtin import function_over, method
 from tracejit.jit.runtime.eager_lines import decline, declines_if, failed, indented
 from tracejit.jit.runtime.eager_words import (
@@ -52,9 +53,11 @@ _SETS = 3  # sets of operands that get gradients
 _OF_OP = 3 + 3 * _SETS  # words of an op
 _PLACES: dict[str, int] = {}
 _end = 0
-for _name, _count in (("KINDS", 1), ("KERNELS", len(_KERNELS)), ("SCRATCH", 1), ("STATUS", 4),
-                      ("OPERANDS", len(eager_vectors.OPERANDS)),
-                      ("SIZES", len(MATMUL_SIZES) + len(SIZES)), ("OPS", len(_OPS) * _OF_OP)):  # fmt: skip
+for _name, _count in (
+    ("KINDS", 1), ("KERNELS", len(_KERNELS)), ("SCRATCH", 1), ("STATUS", 4),
+    ("OPERANDS", len(eager_vectors.OPERANDS)), ("SIZES", len(MATMUL_SIZES) + len(SIZES)),
+    ("OPS", len(_OPS) * _OF_OP),
+):  # fmt: skip
     _PLACES[_name] = COMMON + _end
     _end += _count
 

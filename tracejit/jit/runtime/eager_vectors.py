@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.core.memory import get_num_threads
+from tracejit.core.memory import address, get_num_threads
 from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.lowering.extern import MATMUL_SIZES
 from tracejit.jit.lowering.program import Kernel
@@ -42,25 +42,26 @@ class _Plan:
     words  a row of the runner's table, a job, its status, three addresses, operands, sizes
     """
 
-    __slots__ = ("found", "words", "chunks")
+    __slots__ = ("found", "words", "chunks", "scratch")
 
-    def __init__(self, found: Vectors, address: int):
+    def __init__(self, found: Vectors, function: int):
+        self.scratch = -(-found.scratch // 128) * 128  # bytes of each worker
         self.found, self.chunks = found, math.ceil(found.total / found.chunk)
         self.words = np.zeros(_BEFORE + 3 + len(OPERANDS) + len(MATMUL_SIZES) + len(found.sizes),
                               np.int64)  # fmt: skip
-        self.words[0], self.words[3:5] = address, (found.total, found.total)
+        self.words[0], self.words[3:5] = function, (found.total, found.total)
         self.words[_BEFORE + 3 :][: len(OPERANDS)] = OPERANDS
         self.words[-len(found.sizes) :] = found.sizes
         job = self.words[ROW:]
         job[runner.COUNT], job[runner.WAKES] = 1, found.work >= WAKING_PROGRAM
-        job[runner.SCRATCH_STRIDE] = -(-found.scratch // 128) * 128
+        job[runner.SCRATCH_STRIDE] = self.scratch
 
 
 _plans: dict[tuple, _Plan] = {}
 
 
-def product(a: Any, b: Any) -> Any:
-    """Return the product of `a` (..., m, k) and `b` (..., k, n), where m or n is 1."""
+def product(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
+    """Return the product of `a` (..., m, k) and `b` (..., k, n), where m or n is 1, in a shape."""
     key = (a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides)
     plan = _plans.get(key)
     if plan is None or not (a.flags.aligned and b.flags.aligned):
@@ -72,14 +73,14 @@ def product(a: Any, b: Any) -> Any:
         a, b, sizes = given
         found = vectors(a.dtype.name, sizes)
         assert found is not None
-        address = _ready.get(found.kernel.digest) or _loaded(found.kernel, a.size + b.size)
-        if not address:
+        function = _ready.get(found.kernel.digest) or _loaded(found.kernel, a.size + b.size)
+        if not function:
             return None
-        plan = _Plan(found, address)
+        plan = _Plan(found, function)
         if len(_plans) >= _KEPT:
             _plans.clear()
         _plans[a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides] = plan
-    result = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+    result = np.empty(shape, a.dtype)
     _run(plan, b if plan.found.first else a, a if plan.found.first else b, result)
     return result
 
@@ -148,14 +149,14 @@ def _run(plan: _Plan, matrix: Any, vector: Any, result: Any) -> None:
         if len(native.workers) < threads - 1:
             native.prepare(threads - 1)
     words = plan.words.copy()
-    job, at = ROW, int(words.ctypes.data)
-    scratch = np.empty(int(words[job + runner.SCRATCH_STRIDE]) * threads, np.uint8)
+    job, at = ROW, address(words)
+    scratch = np.empty(plan.scratch * threads, np.uint8)
     buffers = at + 8 * _BEFORE
-    words[_BEFORE : _BEFORE + 3] = (matrix.ctypes.data, vector.ctypes.data, result.ctypes.data)
+    words[_BEFORE : _BEFORE + 3] = (address(matrix), address(vector), address(result))
     words[1:3] = (buffers + 24, buffers + 24 + 8 * len(OPERANDS))
     words[job + runner.TABLE], words[job + runner.BUFFERS] = at, buffers
     words[job + runner.STATUS] = at + 8 * (ROW + JOB)
-    words[job + runner.SCRATCH] = scratch.ctypes.data
+    words[job + runner.SCRATCH] = address(scratch)
     if threads > 1:
         words[4:8] = (found.chunk, 1, 0, plan.chunks)
         words[job + runner.POOL], words[job + runner.HELPERS] = native.pool, threads - 1
