@@ -132,7 +132,11 @@ from tracejit.core.ops import native_losses as _native_losses
 from tracejit.core.ops import native_windows as _native_windows
 from tracejit.core.ops import numpy_names as _numpy_names
 from tracejit.core.ops import out as _out
-from tracejit.core.ops import direct_calls as _direct_calls, overriding as _overriding
+from tracejit.core.ops import (
+    direct_calls as _direct_calls,
+    overriding as _overriding,
+    vector_products as _vector_products,
+)
 from tracejit.core.ops import removed_functions as _removed_functions
 from tracejit.core.ops.padding import constant_pad_nd
 from tracejit.core.ops.order_statistics import kthvalue, median, mode, nanmedian
@@ -292,6 +296,18 @@ def _library(op: Any, operands: tuple, attributes: dict) -> Any:
 
 
 _dispatch.install_library(_library)
+
+
+def _vector_product(a: Any, b: Any, shape: tuple) -> Any:
+    """Compute a product with a vector natively; the first one brings in lowering and the
+    runtime."""
+    from tracejit.jit.runtime import eager_vectors
+
+    _vector_products.install(eager_vectors.product)
+    return eager_vectors.product(a, b, shape)
+
+
+_vector_products.install(_vector_product)
 
 
 def _direct(op: Any) -> Any:

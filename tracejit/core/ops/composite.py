@@ -29,14 +29,16 @@ from tracejit.core.ops.types import (
 def composite(name: str, operands: Sequence[str], body: Callable[..., Any], *,
               infer: Callable[..., Any] | None = None, node_name: str | None = None,
               outputs: tuple[str, ...] = ("out",), may_fail: bool = False, fused: str = "",
-              joint: Callable[..., Any] | None = None, **rules: Callable[..., Any]) -> Op:
+              joint: Callable[..., Any] | None = None, eager: Callable[..., Any] | None = None,
+              **rules: Callable[..., Any]) -> Op:
     """Make the record of an op whose meaning is `body(*operands, **attributes)`, written in ops.
 
     infer  None: the result has the type of the first operand. rules  operand name -> gradient rule
+    eager  the same over arrays, with the bits of the body
     """
     return Op(name, "composite", tuple(operands), infer=infer or like_first, body=body, rules=rules,
               node_name=node_name, outputs=outputs, may_fail=may_fail, fused=fused,
-              joint=joint)
+              joint=joint, eager=eager)
 
 
 def like_first(input: Any, *others: Any, **attributes: Any) -> TensorType:

@@ -25,12 +25,14 @@ from tracejit.core.ops.operators import Operators, method
 from tracejit.core.ops.pointwise_record import convert, decisive, device_of, must_be_tensors
 from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.types import BOOL, CPP_NAMES, FLOATING, SCALAR_NAMES, TensorType
+from tracejit.core.ops.vector_products import is_vector_product, vector_product
 
 # Multiplications above which OpenBLAS has no routine per layout (its `small_kernel_permit`).
 _SMALL_PRODUCT = 100 * 100 * 100
 
 
 _matmul_direct, _linear_direct = (Direct("product", name) for name in ("matmul", "linear"))
+_mv_direct, _dot_direct = (Direct("vector", name) for name in ("mv", "dot"))
 
 
 def _product_type(input: Any, other: Any) -> TensorType:
@@ -70,10 +72,12 @@ def _in_one_order(xp: Any, a: Any, b: Any) -> Any:
 
     A program may hold the same values in another layout than eager mode. BLAS copies large matrices
     into an order of its own. But for small ones and for vectors it has routines chosen by strides
-    (on some processors only), and one for a matrix times itself.
+    (on some processors only), and one for a matrix times itself. So vectors have an order of ours.
     """
     if xp is not np or a.dtype.kind not in "fc":
         return xp.matmul(a, b)
+    if is_vector_product(a, b):
+        return vector_product(a, b)
     if np.may_share_memory(a, b):
         b = b.copy()
     return in_parts(_part, a, b)
@@ -84,7 +88,7 @@ def _part(a: Any, b: Any) -> Any:
     small = max(rows, 2) * a.shape[-1] * max(columns, 2) <= _SMALL_PRODUCT
     if small or rows == columns == 1:
         a, b = _contiguous(a), _contiguous(b)
-    if rows == 1 != columns:
+    if rows == 1 != columns:  # of complex numbers
         return np.matmul(_doubled(a, -2), b)[..., :1, :].copy()
     if columns == 1 != rows:
         return np.matmul(a, _doubled(b, -1))[..., :1].copy()
@@ -223,14 +227,29 @@ def _mv_body(input: Any, vec: Any) -> Any:
     return product(input, vec.unsqueeze(1)).squeeze(1)
 
 
+def _dot_array(xp: Any, input: Any, tensor: Any) -> Any:
+    return _with_vector(xp, input[None, :], tensor[:, None], ())
+
+
+def _mv_array(xp: Any, input: Any, vec: Any) -> Any:
+    return _with_vector(xp, input, vec[:, None], input.shape[:1])
+
+
+def _with_vector(xp: Any, input: Any, column: Any, shape: tuple) -> Any:
+    """Return the product of a matrix and one column, in a shape."""
+    if xp is np and input.dtype.kind == "f" and input.dtype.itemsize > 2:
+        return vector_product(input, column, shape)
+    return _product_array(xp, input, column).reshape(shape)
+
+
 dot_record = composite(
-    "dot", ("input", "tensor"), _dot_body,
+    "dot", ("input", "tensor"), _dot_body, eager=_dot_array,
     infer=lambda input, tensor: TensorType(input.dtype, (), device_of((input, tensor))),
     input=lambda grad, tensor: grad * tensor,
     tensor=lambda grad, input: grad * input)
 
 mv_record = composite(
-    "mv", ("input", "vec"), _mv_body,
+    "mv", ("input", "vec"), _mv_body, eager=_mv_array,
     infer=lambda input, vec: TensorType(input.dtype, (input.shape[0],), device_of((input, vec))),
     input=lambda grad, vec: grad.unsqueeze(1) * vec.unsqueeze(0),
     vec=lambda grad, input: matmul(_turned(input), grad))
@@ -279,6 +298,9 @@ def mv(input: Any, vec: Any) -> Any:
     >>> tracejit.mv(tracejit.eye(2), tracejit.tensor([1., 2.]))
     tensor([1., 2.])
     """
+    found = _mv_direct.direct(input, vec)
+    if found is not NotImplemented:
+        return found
     must_be_tensors("mv", ("vec",), (vec,))
     if _is_sparse(input):
         return input.sparse_product(vec)
@@ -302,6 +324,9 @@ def dot(input: Any, tensor: Any) -> Any:
     >>> tracejit.dot(tracejit.tensor([1., 2.]), tracejit.tensor([3., 4.]))
     tensor(11.)
     """
+    found = _dot_direct.direct(input, tensor)
+    if found is not NotImplemented:
+        return found
     must_be_tensors("dot", ("tensor",), (tensor,))
     if len(input.shape) != 1 or len(tensor.shape) != 1:
         raise RuntimeError(f"1D tensors expected, but got {len(input.shape)}D and "

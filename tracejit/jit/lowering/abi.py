@@ -121,6 +121,9 @@ PRIMITIVES = {
         "pause",  # hint: this is a spinning loop
         "load_vector",  # (pointer, index) -> VECTOR_BYTES of elements, as one value
         "store_vector",  # (pointer, index, vector)
+        "load_part",  # (pointer, index, count) -> vector: its first `count` elements, then zeros
+        "store_part",  # (pointer, index, vector, count): its first `count` elements
+        "vector_sum",  # (vector) -> scalar: halves added until one element is left
         "spread",  # (scalar) -> vector
     )
 }
@@ -135,4 +138,7 @@ atomic_swap_if = PRIMITIVES["atomic_swap_if"]
 pause = PRIMITIVES["pause"]
 load_vector = PRIMITIVES["load_vector"]
 store_vector = PRIMITIVES["store_vector"]
+load_part = PRIMITIVES["load_part"]
+store_part = PRIMITIVES["store_part"]
+vector_sum = PRIMITIVES["vector_sum"]
 spread = PRIMITIVES["spread"]

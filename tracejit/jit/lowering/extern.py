@@ -4,6 +4,7 @@ In: extents. Out: the Kernel, and how its work is split. Lowering puts `matmul_k
 MATMUL_SIZES into an instruction with `extern="matmul"`. When sizes are bound, the runtime asks
 `partition` for split, total and chunk, and adds the routine's address.
 
+A product with one row or one column is made by a kernel of `vector_products` instead.
 Operands are row-major matrices a, b, out (float32 or float64), `batch` of them `stride` elements
 apart. The split depends on the shape alone, since it may change the last bits of the result.
 """
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tracejit.core.ops.array_sums import PART, in_parts
+from tracejit.core.ops.vector_products import by_numpy
 from tracejit.jit.lowering.program import Kernel
 
 MATMUL_SIZES = (
@@ -141,6 +143,11 @@ def matmul_kernel(dtype: str) -> Kernel:
     return Kernel(f"matmul_{dtype}", source, digest, loops=1, scratch_bytes=_TOTALS)
 
 
+def dtype_of(kernel: Any) -> str:
+    """Return the dtype of a kernel of `matmul_kernel`."""
+    return str(kernel.name.removeprefix("matmul_"))
+
+
 def scratch_of(m: int, n: int, k: int) -> int:
     """Return the bytes that each worker needs for a product of these extents."""
     return _TOTALS + (8 * m * n if k > PART else 0)
@@ -198,4 +205,5 @@ def python_matmul(np: Any, arrays: Sequence[Any], sizes: Sequence[int]) -> None:
         b = matrices(arrays[1], *((n, k) if trans_b else (k, n)), ldb, stride_b)
         out = matrices(arrays[2], m, n, ldc, stride_c)
         a, b = a.swapaxes(1, 2) if trans_a else a, b.swapaxes(1, 2) if trans_b else b
-        out[...] = in_parts(np.matmul, a, b)
+        vector = m == 1 or n == 1
+        out[...] = by_numpy(a, b) if vector else in_parts(np.matmul, a, b)

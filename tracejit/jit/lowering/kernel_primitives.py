@@ -26,6 +26,10 @@ _SPIN: tuple[str, list[Any]] = ("llvm.x86.sse2.pause", [])
 _PAUSE = {"x86_64": _SPIN, "AMD64": _SPIN, "aarch64": _YIELD, "arm64": _YIELD}
 
 
+def _mask_of(kind: Any) -> Any:
+    return ir.VectorType(ir.IntType(1), kind.count)
+
+
 class Primitives(Expressions):
     """Primitives of `abi`, one method each."""
 
@@ -94,6 +98,57 @@ class Primitives(Expressions):
         one = self.builder.insert_element(empty, found.value, first)
         mask = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
         return Scalar(self.builder.shuffle_vector(one, empty, mask), found.dtype + " vector")
+
+    def load_part(self, pointer: Any, index: Any, count: Any) -> Scalar:
+        found = self.expression(pointer)
+        kind = self._lanes(found.element)
+        where = self.element(found, index)
+        align = ir.Constant(ir.IntType(32), np.dtype(found.element).itemsize)
+        read = self._masked("load", kind, kind, [where.type, align.type, _mask_of(kind), kind])
+        zeros = ir.Constant(kind, [0.0] * kind.count)
+        loaded = self.builder.call(read, [where, align, self._first(kind, count), zeros])
+        found.accesses.append(loaded)
+        return Scalar(loaded, found.element + " vector")
+
+    def store_part(self, pointer: Any, index: Any, vector: Any, count: Any) -> Scalar:
+        found, value = self.expression(pointer), self.expression(vector).value
+        kind = self._lanes(found.element)
+        where = self.element(found, index)
+        align = ir.Constant(ir.IntType(32), np.dtype(found.element).itemsize)
+        write = self._masked("store", ir.VoidType(), kind,
+                             [kind, where.type, align.type, _mask_of(kind)])  # fmt: skip
+        stored = self.builder.call(write, [value, where, align, self._first(kind, count)])
+        found.accesses.append(stored)
+        return Scalar(ir.Constant(I64, 0), "int64")
+
+    def _masked(self, what: str, result: Any, kind: Any, arguments: list[Any]) -> Any:
+        letter = "f32" if kind.element == ir.FloatType() else "f64"
+        name = f"llvm.masked.{what}.v{kind.count}{letter}.p0"
+        module = self.builder.module
+        found = module.globals.get(name)
+        return found or ir.Function(module, ir.FunctionType(result, arguments), name)
+
+    def _first(self, kind: Any, count: Any) -> Any:
+        """Return the mask of the first `count` elements."""
+        build, lanes = self.builder, ir.VectorType(I64, kind.count)
+        numbers = ir.Constant(lanes, list(range(kind.count)))
+        empty, zeros = ir.Constant(lanes, ir.Undefined), ir.VectorType(ir.IntType(32), kind.count)
+        one = build.insert_element(empty, self.index(count), ir.Constant(ir.IntType(32), 0))
+        spread = build.shuffle_vector(one, empty, ir.Constant(zeros, [0] * kind.count))
+        return build.icmp_signed("<", numbers, spread)
+
+    def vector_sum(self, vector: Any) -> Scalar:
+        """Add the second half to the first until one element is left: an order that is fixed."""
+        found = self.expression(vector)
+        value, count = found.value, found.value.type.count
+        while count > 1:
+            count //= 2
+            halves = [ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(k, k + count)))
+                      for k in (0, count)]
+            low, high = (self.builder.shuffle_vector(value, value, half) for half in halves)
+            value = self.builder.fadd(low, high)
+        first = self.builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+        return Scalar(first, found.dtype.removesuffix(" vector"))
 
     def atomic_add(self, pointer: Any, index: Any, value: Any) -> Scalar:
         where = self._word(pointer, index)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.jit.ir.sizes import evaluate
-from tracejit.jit.lowering import extern
+from tracejit.jit.lowering import extern, vector_products
 from tracejit.jit.lowering.library import libraries
 from tracejit.jit.lowering.library_collectives import WAITS
 from tracejit.jit.lowering.loop_kernel import LARGE, LOOP
@@ -37,7 +37,7 @@ class Step:
     """Instruction with its sizes evaluated."""
 
     instruction: Instruction
-    operands: tuple[int, ...]  # places in the buffer table
+    operands: tuple[int, ...]  # places in the buffer table; those of a vector kernel follow
     sizes: tuple[int, ...]
     total: int
     chunk: int
@@ -159,6 +159,12 @@ def _step(
         work = sum(nbytes[number] for number in instruction.operands)
         work += evaluate(instruction.arithmetic, values)  # an addition takes as long as a byte
     operands = tuple(place[number] for number in instruction.operands)
+    if instruction.extern == "matmul":
+        found = vector_products.vectors(extern.dtype_of(kernel), sizes)
+        if found is not None:
+            kernel, sizes = found.kernel, (*sizes, *found.sizes)
+            total, chunk, scratch, work = found.total, found.chunk, found.scratch, found.work
+            operands += operands[1::-1] if found.first else operands[:2]
     step = Step(instruction, operands, sizes, total, max(1, chunk), scratch=scratch, work=work)
     # Handing chunks over pays only if an instruction has several and enough work.
     enough = total > step.chunk and work >= SHARED_STEP

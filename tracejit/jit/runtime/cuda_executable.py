@@ -24,6 +24,7 @@ from tracejit.jit.ir.graph import Value
 from tracejit.jit.ir.interpret import interpreted_regions, run_arrays
 from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.ir.verify import GraphError
+from tracejit.jit.lowering.extern import dtype_of
 from tracejit.jit.lowering.program import Instruction, Program
 from tracejit.jit.runtime import cuda_kernels, cuda_products
 from tracejit.jit.runtime.binding import Binding, Step, bind
@@ -190,8 +191,8 @@ class _Call:
         if step.instruction.kernel is None:
             self._host_call(number)
         elif step.instruction.extern == "matmul":
-            dtype = step.instruction.kernel.name.removeprefix("matmul_")
-            addresses = [self.addresses[place] for place in step.operands]
+            dtype = dtype_of(step.instruction.kernel)
+            addresses = [self.addresses[place] for place in step.operands[:3]]
             cuda_products.matmul(self.cupy, dtype, addresses, step.sizes)
         elif step.total > 0:
             self._launch(number, step)

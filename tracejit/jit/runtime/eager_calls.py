@@ -17,6 +17,7 @@ from tracejit.jit.runtime import (
     eager_products,
     eager_reductions,
     eager_selection,
+    eager_vector_calls,
     eager_views,
     eager_words,
 )
@@ -32,7 +33,7 @@ _KINDS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "elementwise": eager_elementwise.direct, "view": eager_views.direct,
     "reduction": eager_reductions.direct, "product": eager_products.direct,
     "selection": eager_selection.direct, "number": eager_numbers.direct,
-    "fused": _short,
+    "fused": _short, "vector": eager_vector_calls.direct,
 }  # fmt: skip
 
 

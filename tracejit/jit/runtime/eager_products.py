@@ -4,7 +4,8 @@ In: `matmul` or `linear`. Out: a builtin function of two matrices, and a bias. I
 like the one of the general way, or NotImplemented. Called by `eager_calls`.
 
 As the general way does, it multiplies row-major matrices: others are copied first, and the second
-one where both share memory. Vectors go the general way.
+one where both share memory. `matmul` hands vectors on to `eager_vector_calls`; those of `linear` go
+the general way.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.record import REGISTRY
 from tracejit.jit.capture.memory_words import SIZE, TUPLE_ITEMS
 from tracejit.jit.runtime import eager_lines as lines
+from tracejit.jit.runtime import eager_vector_calls
 from tracejit.jit.runtime.builtin import DATA, function_over, method
 from tracejit.jit.runtime.eager_lines import decline, declines_if, failed, indented
 from tracejit.jit.runtime.eager_words import (
@@ -38,7 +40,8 @@ from tracejit.jit.runtime.eager_words import (
 
 _MOST = 1 << 19  # multiplications of a product: at most as many as are made of row-major copies
 _SETS = 7  # sets of operands that get gradients
-_OWN = ("OP", "NODE", "ATTRIBUTES", *(f"{part}{k}" for k in range(2) for part in ("LOOP", "DATA")),
+_OWN = ("OP", "NODE", "ATTRIBUTES", "VECTORS", "VECTOR_TABLE",
+        *(f"{part}{k}" for k in range(2) for part in ("LOOP", "DATA")),
         *(f"{part}{k}" for k in range(2) for part in ("ADD", "ADD_DATA")),
         *(f"{part}{k}" for part in ("NEEDED", "OPERANDS", "KEEPS") for k in range(_SETS)),
         )  # fmt: skip
@@ -63,8 +66,13 @@ size = {source}
 {declines_if(f"{name} < 1")}"""
 
 
-def _matrix(k: int) -> str:
-    """Return lines that read a matrix of any layout."""
+def _hand_on() -> str:
+    """Return lines that leave operands to the function of products with a vector."""
+    return f"return call_function({own('VECTORS')}, {own('VECTOR_TABLE')}, arguments, count)\n"
+
+
+def _matrix(k: int, otherwise: str) -> str:
+    """Return lines that read a matrix of any layout; others run the lines `otherwise`."""
     items = f"pointer_at(shape{k} + {TUPLE_ITEMS})"
     strides = f"pointer_at(strides{k} + {TUPLE_ITEMS})"
     x = f"x{k}"
@@ -81,7 +89,8 @@ shape{k} = {of(x, "_shape")}
 strides{k} = {of(x, "_strides")}
 type{k} = {of(x, "_dtype")}
 {lines.plain_view(x)}\
-{declines_if(f"pointer_at(shape{k})[{SIZE // 8}] != 2")}\
+if pointer_at(shape{k})[{SIZE // 8}] != 2:
+{indented(otherwise)}\
 {_size(f"rows{k}", f"{items}[0]")}\
 {_size(f"columns{k}", f"{items}[1]")}\
 down{k} = columns{k}
@@ -137,7 +146,9 @@ if dtype == {at(name)}:
 rows = rows0
 inner = columns0
 dtype = type0
-{declines_if("inner1 != inner or type1 != dtype or rows < 2 or columns < 2")}\
+{declines_if("inner1 != inner or type1 != dtype")}\
+if rows < 2 or columns < 2:
+{indented(decline() if linear else _hand_on())}\
 {declines_if(f"rows > {MOST_ELEMENTS} or columns > {MOST_ELEMENTS} or inner > {PART}")}\
 {declines_if(f"rows * columns > {MOST_ELEMENTS} or rows * columns * inner > {_MOST}")}\
 loop = 0
@@ -287,7 +298,9 @@ def _text(name: str) -> str:
     linear = name == "linear"
     count = 3 if linear else 2
     drops = "result"
-    body = declines_if(f"count != {count}") + lines.mode() + _matrix(0) + _matrix(1)
+    otherwise = decline() if linear else _hand_on()
+    body = declines_if(f"count != {count}") + lines.mode()
+    body += _matrix(0, otherwise) + _matrix(1, otherwise)
     body += _joined(linear) + (_BIAS if linear else "") + _wanted(count) + _SHAPED
     body += lines.made("typenum", "itemsize", "dtype")
     body += f"node = 0\nif wants != 0:\n{indented(_history(count))}call_function(drop, shape)\n"
@@ -321,7 +334,7 @@ def direct(function: Direct) -> Callable[..., Any]:
     attributes: dict[str, Any] = {}
     wanted = [tuple(k for k in range(count) if bits >> k & 1) for bits in range(1, _SETS + 1)]
     plans = [saved(op, needed, count) for needed in wanted]
-    words = [id(op), id(node), id(attributes)]
+    words = [id(op), id(node), id(attributes), *eager_vector_calls.of_matmul()]
     for ufunc in (np.matmul, np.add):
         for kind in "fd":
             words += loop_of(ufunc, f"{kind}{kind}->{kind}")

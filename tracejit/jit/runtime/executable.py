@@ -20,6 +20,7 @@ from tracejit.core.memory import Storage, allocate, get_num_threads
 from tracejit.core.memory.allocator import bucket_for
 from tracejit.core.ops.stacks import Run, may_hold_handles, stack_run
 from tracejit.jit.ir.graph import Location
+from tracejit.jit.lowering import extern
 from tracejit.jit.lowering.library_collectives import FLOWN, LANDING, LATE_STATUS, WAITS
 from tracejit.jit.lowering.loop_kernel import LOOP, TAKES_LONG
 from tracejit.jit.lowering.program import Instruction, Kernel, Program
@@ -33,7 +34,7 @@ from tracejit.jit.runtime import (
     regions,
     runner,
 )
-from tracejit.jit.runtime.binding import BRIEF, Binding, bind
+from tracejit.jit.runtime.binding import BRIEF, Binding, Step, bind
 from tracejit.jit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
 
 _KEPT_ARENA = 1 << 20  # larger arenas are taken from the pool for each call
@@ -85,7 +86,9 @@ class Executable:
             for digest in for_sizes:
                 kernels.pop(digest, None)  # a binding knows their text: `_build`
             self.waiting = [*kernels.values(), *runner.kernels(), *driver]
-            self.functions = {} if for_sizes else self.compiled(())
+            self.functions = {}
+            if not for_sizes:
+                self.compiled(())
             self.runner = runner.runner()
         self.regions = {
             k: [Executable(region, mode) for region in i.regions]
@@ -98,12 +101,12 @@ class Executable:
         self.begun = [i.operands[-1] for i in ordered]
         self.landed = [i.operands[-1] for i in program.instructions if i.extern == WAITS]
         self.waits = bool(self.landed)
-        self.calls_blas = any(i.extern == "matmul" for i in program.instructions)
 
-    def compiled(self, loops: Iterable[Kernel]) -> Mapping[str, Any]:
-        """Return the functions of loops by digest, and of all other kernels. The first time all are
-        compiled together, on several threads."""
-        found = cache.functions_of([*loops, *self.waiting])
+    def compiled(self, bound: Iterable[Kernel]) -> Mapping[str, Any]:
+        """Return the functions of all kernels by digest, with those of a binding. The first time all
+        are compiled together, on several threads."""
+        new = [kernel for kernel in bound if kernel.digest not in self.functions]
+        found = cache.functions_of([*new, *self.waiting])
         if self.waiting:
             self.functions, self.waiting = found, []
         return {**self.functions, **found}
@@ -305,7 +308,8 @@ class _Native:
         self.waits = executable.waits
         alone = not (self.waits or self.shared or self.checked)
         self.simple = self.compiled and whole and small and alone
-        self.guard = blas.guard() if executable.calls_blas and self.compiled else None
+        calls_blas = any(map(_calls_blas, binding.steps))
+        self.guard = blas.guard() if calls_blas and self.compiled else None
         self.scratch_stride = -(-binding.scratch_bytes // 128) * 128
         if self.compiled and hasattr(executable, "runner"):
             self.runner: Runner = executable.runner
@@ -324,8 +328,8 @@ class _Native:
 
     def _build(self, executable: Executable, binding: Binding) -> None:
         steps = binding.steps
-        loops = [s for s in steps if s.instruction.extern == LOOP and s.apart is None]
-        functions = executable.compiled([s.kernel for s in loops if s.kernel])
+        # Loops and products with a vector: their kernels depend on the sizes.
+        functions = executable.compiled([s.kernel for s in steps if s.kernel and s.apart is None])
         sizes = [self._sizes(step) for step in steps]
         words = [w for step, numbers in zip(steps, sizes) for w in (*step.operands, *numbers)]
         self.words = np.array([*words, 0], np.int64)
@@ -346,16 +350,20 @@ class _Native:
             self.tickets.append(tickets)
 
     def _sizes(self, step: Any) -> tuple[int, ...]:
-        if step.instruction.extern != "matmul":
+        if not _calls_blas(step):
             return step.sizes
-        dtype = step.instruction.kernel.name.removeprefix("matmul_")
-        return (*step.sizes, blas.blas().gemm(dtype))
+        return (*step.sizes, blas.blas().gemm(extern.dtype_of(step.kernel)))
 
     def frame(self) -> _Frame:
         nbytes = self.binding.arena_bytes + self.binding.scratch_bytes
         if nbytes <= _KEPT_ARENA:
             _keep(self.binding.frames, nbytes + _FRAME)
         return _Frame(self)
+
+
+def _calls_blas(step: Step) -> bool:
+    """Return True for a product that is not a vector kernel's."""
+    return step.instruction.extern == "matmul" and step.kernel is step.instruction.kernel
 
 
 def _keep(frames: list[Any], nbytes: int) -> None:
