@@ -51,10 +51,13 @@ def counting(op: Any) -> Callable[..., Any]:
 
 def make(op: Any) -> None:
     """Make the native function of a record; a recording, in which none is made, has it wait."""
-    for maker in _maker:
-        found = maker(op)
-        if found is not None:
-            op.direct = found
+    before, found = op.direct, None
+    op.direct = declines  # what makes it may run the op
+    try:
+        for maker in _maker:
+            found = maker(op)
+    finally:
+        op.direct = before if found is None else found
 
 
 def install_maker(maker: Callable[[Any], Callable[..., Any] | None]) -> None:

@@ -14,26 +14,37 @@ from tracejit.core.ops.record import Op
 from tracejit.jit.runtime import (
     eager_elementwise,
     eager_numbers,
-    eager_products,
     eager_reductions,
     eager_selection,
-    eager_vector_calls,
     eager_views,
     eager_words,
 )
 
 
+# These bring in lowering, which a sum of two tensors does not need.
 def _short(function: Any) -> Callable[..., Any]:
-    from tracejit.jit.runtime import eager_short  # which brings in lowering
+    from tracejit.jit.runtime import eager_short
 
     return eager_short.direct(function)
 
 
+def _product(op: Any) -> Callable[..., Any]:
+    from tracejit.jit.runtime import eager_products
+
+    return eager_products.direct(op)
+
+
+def _with_vector(op: Any) -> Callable[..., Any]:
+    from tracejit.jit.runtime import eager_vector_calls
+
+    return eager_vector_calls.direct(op)
+
+
 _KINDS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "elementwise": eager_elementwise.direct, "view": eager_views.direct,
-    "reduction": eager_reductions.direct, "product": eager_products.direct,
+    "reduction": eager_reductions.direct, "product": _product,
     "selection": eager_selection.direct, "number": eager_numbers.direct,
-    "fused": _short, "vector": eager_vector_calls.direct,
+    "fused": _short, "vector": _with_vector,
 }  # fmt: skip
 
 
