@@ -77,8 +77,8 @@ def test_special_numbers_are_where_they_are_in_the_general_way(shapes):
         np.testing.assert_array_equal(native(name)(x, y).numpy(), generally(name, x, y).numpy())
 
 
-@pytest.mark.parametrize("shapes", [((3, 4), (4,)), ((4,), (4,)), ((1, 4), (4, 3)),
-                                    ((3, 4), (4, 1))], ids=str)  # fmt: skip
+@pytest.mark.parametrize("shapes", [((3, 4), (4,)), ((4,), (4,)), ((4,), (4, 3)),
+                                    ((1, 4), (4, 3)), ((3, 4), (4, 1))], ids=str)  # fmt: skip
 def test_history_is_the_same(shapes):
     w, v = (tj.linspace(0, 1, int(np.prod(shape))).reshape(shape).requires_grad_()
             for shape in shapes)
@@ -125,14 +125,11 @@ def test_what_is_not_plain_goes_the_general_way(name):
     with tj.inference_mode():
         assert native(name)(x, y) is NotImplemented
     assert native(name)(x) is native(name)(x, y, y) is NotImplemented
-    long = tj.ones(1 << 21)
+    long = tj.ones((1 << 21) + 1)
     assert native(name)(long if name == "dot" else long.view(1, -1), long) is NotImplemented
     if name != "matmul":
         wrong = tj.ones(4, 4) if name == "dot" else tj.ones(4)
         assert native(name)(wrong, y) is NotImplemented
-    w = tj.ones(4, requires_grad=True)
-    if name == "matmul":  # its history has several nodes
-        assert native(name)(w, tj.ones(4, 4)) is NotImplemented
     for shape in ((4, 4), (4,)):  # no rows and no columns that lie side by side
         both = tj.ones(8, 8)[::2, ::2] if len(shape) == 2 else tj.ones(8)[::2]
         if name == "matmul":

@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from tracejit.core.memory import get_num_threads
 from tracejit.core.ops.array_sums import PART
 from tracejit.core.ops.vector_products import BLOCK, LANES
 from tracejit.jit.lowering.abi import VECTOR_BYTES
@@ -35,7 +36,7 @@ TILE_BYTES = 1 << 14  # of the sums that lie side by side and are made together
 APART = 16  # elements between lanes, so that they do not meet in the same set of the cache
 _WORTH = 1 << 18  # bytes of the matrix that are worth a chunk
 _MOST = 16  # chunks
-_THINNEST = 1000  # sums of a chunk that lie side by side: fewer leave rows too short to read ahead
+_THINNEST = 400  # sums of a chunk that lie side by side: fewer leave rows too short to read ahead
 
 _HEAD = '''\
 """Sums of the products of terms that lie {how}, in a fixed order."""
@@ -301,8 +302,8 @@ def _split(dtype: str, side_by_side: bool, first: bool, batch: int, sizes: tuple
     size, total = _size(dtype), batch * count
     work = total * terms * size
     parts = min(_MOST, work // _WORTH)
-    if not side_by_side:
-        parts = min(parts, max(batch, total // _THINNEST))
+    if not side_by_side:  # results do not depend on the cut: one for each thread, at least two
+        parts = min(parts, max(batch, min(total // _THINNEST, max(2, get_num_threads()))))
     chunk = -(-total // max(1, parts))
     chunk += -chunk % 16
     tile = min(TILE_BYTES // size, chunk, count + -count % 16)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.eager.tape import OpNode, node_class
+from tracejit.core.memory import get_num_threads, threads
 from tracejit.core.ops.cotangents import saved
 from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.record import REGISTRY
@@ -44,9 +45,9 @@ from tracejit.jit.runtime.eager_words import (
     table_of,
 )
 
-_MOST = 1 << 20  # terms of all sums
+_MOST, _MOST_SHARED = 1 << 23, 1 << 22  # bytes of the matrix: on one thread, and where more help
 _ROOM = 1 << 19  # bytes of the kernels' scratch
-_OPS = ("matmul", "mv", "dot")  # kinds, by the ranks of the operands; after them: no history
+_OPS = ("matmul", "mv", "dot", "vecmat")  # kinds, by the ranks of the operands
 _KERNELS = tuple(f"vector_{how}_{dtype}" for dtype in ("float32", "float64")
                  for how in ("rows", "columns"))  # fmt: skip
 _SETS = 3  # sets of operands that get gradients
@@ -54,7 +55,7 @@ _OF_OP = 3 + 3 * _SETS  # words of an op
 _PLACES: dict[str, int] = {}
 _end = 0
 for _name, _count in (
-    ("KINDS", 1), ("KERNELS", len(_KERNELS)), ("SCRATCH", 1), ("STATUS", 4),
+    ("KINDS", 1), ("MOST", 1), ("KERNELS", len(_KERNELS)), ("SCRATCH", 1), ("STATUS", 4),
     ("OPERANDS", len(eager_vectors.OPERANDS)), ("SIZES", len(MATMUL_SIZES) + len(SIZES)),
     ("OPS", len(_OPS) * _OF_OP),
 ):  # fmt: skip
@@ -125,7 +126,7 @@ terms = columns0
 dtype = type0
 {declines_if("rows1 != terms or type1 != dtype or rows > 1 and columns > 1")}\
 count = max(rows, columns)
-{declines_if(f"count > {MOST_ELEMENTS} or terms > {_MOST} or count * terms > {_MOST}")}\
+{declines_if(f"count > {MOST_ELEMENTS} or terms > {_MOST}")}\
 kind = 3
 rank = 1
 {room("DIMS").replace("(base", "dims = (base")}
@@ -148,7 +149,7 @@ if state >= {HISTORY}:
         wants = 1
     if {of("x1", "_requires_grad")} != false:
         wants = wants + 2
-{declines_if(f"wants != 0 and (state == {UNRECORDED} or kind == 3)")}"""
+{declines_if(f"wants != 0 and state == {UNRECORDED}")}"""
 
 
 def _kernel() -> str:
@@ -168,6 +169,7 @@ itemsize = 0
 rows_kernel = 0
 columns_kernel = 0
 {kinds}\
+{declines_if(f"count * terms * itemsize > {_own('MOST')}")}\
 first = 0
 if columns > 1:
     first = 1
@@ -285,7 +287,7 @@ def _text() -> str:
 def _words(kinds: int) -> tuple[list[int], list[Any]]:
     """Return the own words of a function for these kinds of operands, and what they refer to."""
     scratch = np.empty(_ROOM + 64, np.uint8)
-    words = [kinds, *(0,) * len(_KERNELS), -(-int(scratch.ctypes.data) // 64) * 64, *(0,) * 4]
+    words = [kinds, 0, *(0,) * len(_KERNELS), -(-int(scratch.ctypes.data) // 64) * 64, *(0,) * 4]
     words += [*eager_vectors.OPERANDS, *(0,) * (len(MATMUL_SIZES) + len(SIZES))]
     kept: list[Any] = [scratch]
     for name in _OPS:
@@ -303,8 +305,14 @@ def _words(kinds: int) -> tuple[list[int], list[Any]]:
 
 
 def _watched(table: np.ndarray) -> np.ndarray:
-    """Have the table told of kernels that are ready."""
+    """Have the table told of kernels that are ready, and of the number of threads."""
     place = _PLACES["KERNELS"]
+
+    def count() -> None:
+        table[_PLACES["MOST"]] = _MOST if get_num_threads() == 1 else _MOST_SHARED
+
+    count()
+    threads.watches.append(count)
 
     def see(name: str, address: int) -> None:
         table[place + _KERNELS.index(name)] = address
