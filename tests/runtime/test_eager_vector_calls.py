@@ -70,6 +70,21 @@ def test_elements_are_the_same_bits(shapes, dtype):
     assert answered >= 4
 
 
+@pytest.mark.parametrize("shapes", [((1500, 900), (900,)), ((900,), (900, 1500))], ids=str)
+def test_large_ones_have_the_same_bits_on_any_number_of_threads(shapes):
+    x, y = (tj.tensor(np.random.default_rng(k).standard_normal(shape))
+            for k, shape in enumerate(shapes))
+    expected = generally("matmul", x, y)
+    try:
+        for count in (1, 2, 3):
+            tj.set_num_threads(count)
+            for given in ((x, y), tuple(LAYOUTS["turned"](z) for z in (x, y))):
+                for _ in range(3):
+                    same(native("matmul")(*given), expected)
+    finally:
+        tj.set_num_threads(None)
+
+
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_special_numbers_are_where_they_are_in_the_general_way(shapes):
     x, y = (values(tj.float32, shape, k) for k, shape in enumerate(shapes))
@@ -125,7 +140,7 @@ def test_what_is_not_plain_goes_the_general_way(name):
     with tj.inference_mode():
         assert native(name)(x, y) is NotImplemented
     assert native(name)(x) is native(name)(x, y, y) is NotImplemented
-    long = tj.ones((1 << 21) + 1)
+    long = tj.ones((1 << 23) + 1)
     assert native(name)(long if name == "dot" else long.view(1, -1), long) is NotImplemented
     if name != "matmul":
         wrong = tj.ones(4, 4) if name == "dot" else tj.ones(4)
