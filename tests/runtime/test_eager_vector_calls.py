@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -167,3 +170,15 @@ def test_no_reference_is_lost_or_kept(name, recorded):
                 direct(*pair)
 
     assert_level(run, watched)
+
+
+@pytest.mark.parametrize(
+    "call", ["x + x", "x @ x", "a @ x", "x @ a", "tj.mv(a, x)", "tj.dot(x, x)"])
+def test_a_fresh_process_makes_its_first_native_function(call):
+    """What the makers import must not call ops, whose makers would be half imported."""
+    program = ("import sys, tracejit as tj\nx, a = tj.ones(3), tj.ones(3, 3)\n"
+               f"for _ in range(700): {call}\n"
+               "print(any('jit.passes' in name for name in sys.modules))")  # fmt: skip
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip() == "False"

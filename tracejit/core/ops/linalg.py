@@ -273,7 +273,7 @@ def _vecmat_type(input: Any, mat2: Any) -> TensorType:
 vecmat_record = composite(
     "vecmat", ("input", "mat2"), _vecmat_body, eager=_vecmat_array, infer=_vecmat_type,
     node_name="SqueezeBackward4",
-    input=lambda grad, mat2: mv(mat2, grad),
+    input=lambda grad, mat2: matmul(mat2, grad),
     mat2=lambda grad, input: input.unsqueeze(1) * grad.unsqueeze(0))
 
 

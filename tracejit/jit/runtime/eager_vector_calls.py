@@ -35,7 +35,6 @@ from tracejit.jit.lowering.vector_products import (
 )
 from tracejit.jit.runtime import eager_lines as lines
 from tracejit.jit.runtime import eager_vectors, runner
-from tracejit.jit.runtime.binding import SHARED_PROGRAM, WAKING_PROGRAM
 from tracejit.jit.runtime.builtin import function_over, method
 from tracejit.jit.runtime.eager_lines import decline, declines_if, failed, indented
 from tracejit.jit.runtime.eager_words import (
@@ -45,11 +44,17 @@ from tracejit.jit.runtime.eager_words import (
     UNRECORDED,
     at,
     of,
-    place_of,
     room,
     table_of,
+    word_at,
 )
-from tracejit.jit.runtime.runner import JOB, ROW, STATUS_WORDS
+from tracejit.jit.runtime.runner import (
+    JOB,
+    ROW,
+    SHARED_PROGRAM,
+    STATUS_WORDS,
+    WAKING_PROGRAM,
+)
 
 _MOST = 1 << 25  # bytes of the matrix: reading more keeps other threads waiting for long
 _ROOM = 1 << 19  # bytes of the kernels' scratch
@@ -338,7 +343,7 @@ class _Table:
         for word, name in job.items():
             self._set("JOB", word, self.at + 8 * _PLACES[name])
         self._set("JOB", runner.COUNT, 1)
-        self._set("JOB", runner.BUFFERS, self.at + 8 * place_of("ARGS"))
+        self._set("JOB", runner.BUFFERS, self.at + 8 * word_at("ARGS"))
         self._set("JOB", runner.SCRATCH_STRIDE, _ROOM)
         self._set("JOB", runner.POOL, runner.runner().pool)
         self.see_threads()

@@ -87,7 +87,7 @@ def at(name: str, k: int = 0) -> str:
     return f"table[{_PLACES[name] + k}]"
 
 
-def place_of(name: str) -> int:
+def word_at(name: str) -> int:
     """Return the number of a common word."""
     return _PLACES[name]
 
