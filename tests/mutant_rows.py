@@ -105,8 +105,8 @@ RULES = [
         "rules",
         "vector times matrix: the vector's gradient forgets the matrix",
         "tracejit/core/ops/linalg.py",
-        "input=lambda grad, mat2: matmul(mat2, grad),",
-        "input=lambda grad, mat2: matmul(mat2 * 0 + 1, grad),",
+        "input=lambda grad, mat2: _vecmat(grad, _turned(mat2)),",
+        "input=lambda grad, mat2: _vecmat(grad, _turned(mat2 * 0 + 1)),",
         _differences("matmul"),
     ),
     Mutant(

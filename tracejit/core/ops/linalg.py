@@ -270,11 +270,21 @@ def _vecmat_type(input: Any, mat2: Any) -> TensorType:
     return TensorType(input.dtype, (columns,), device_of((input, mat2)))
 
 
+# Products of one term each, which count as a product of matrices: as PyTorch's gradient is one.
+outer_record = composite(
+    "outer", ("input", "vec2"), lambda input, vec2: input.unsqueeze(1) * vec2.unsqueeze(0),
+    eager=lambda xp, input, vec2: input[:, None] * vec2[None, :],
+    infer=lambda input, vec2: TensorType(
+        input.dtype, (input.shape[0], vec2.shape[0]), device_of((input, vec2))),
+    node_name="MmBackward0",
+    input=lambda grad, vec2: matmul(grad, vec2),
+    vec2=lambda grad, input: _vecmat(input, grad))
+
 vecmat_record = composite(
     "vecmat", ("input", "mat2"), _vecmat_body, eager=_vecmat_array, infer=_vecmat_type,
     node_name="SqueezeBackward4",
-    input=lambda grad, mat2: matmul(mat2, grad),
-    mat2=lambda grad, input: input.unsqueeze(1) * grad.unsqueeze(0))
+    input=lambda grad, mat2: _vecmat(grad, _turned(mat2)),
+    mat2=lambda grad, input: apply(outer_record, (input, grad), {}))
 
 
 def _vecmat(input: Any, mat2: Any) -> Any:
