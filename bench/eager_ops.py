@@ -57,7 +57,7 @@ def rows(xp: Any) -> dict[str, Call]:
     m, n = xp.linspace(0, 1, 64).reshape(8, 8), xp.linspace(1, 2, 64).reshape(8, 8)
     p, bias = xp.ones(8, 8, requires_grad=True), xp.ones(8)
     labels, whole = xp.arange(8), xp.arange(16)
-    condition, one = x > 1, xp.tensor(1.5)
+    condition, one, v = x > 1, xp.tensor(1.5), xp.linspace(0, 1, 8)
 
     def in_place() -> Any:
         return x.mul_(1.0)
@@ -80,6 +80,8 @@ def rows(xp: Any) -> dict[str, Call]:
         "sum": lambda: x.sum(), "sum with history": lambda: w.sum(), "mean": lambda: x.mean(),
         "sum of one dimension": lambda: m.sum(1), "max": lambda: x.max(),
         "argmax": lambda: x.argmax(), "8x8 product": lambda: m @ n,
+        "matrix and vector": lambda: m @ v, "vector and matrix": lambda: v @ m,
+        "dot": lambda: x.dot(y), "matrix and vector with history": lambda: p @ v,
         "product with history": lambda: m @ p, "linear": lambda: f.linear(m, n, bias),
         "softmax": lambda: xp.softmax(m, 1), "log_softmax": lambda: xp.log_softmax(m, 1),
         "gelu": lambda: f.gelu(x), "layer_norm": lambda: f.layer_norm(m, (8,)),

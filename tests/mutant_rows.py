@@ -103,6 +103,14 @@ RULES = [
     ),
     Mutant(
         "rules",
+        "vector times matrix: the vector's gradient forgets the matrix",
+        "tracejit/core/ops/linalg.py",
+        "input=lambda grad, mat2: _vecmat(grad, _turned(mat2)),",
+        "input=lambda grad, mat2: _vecmat(grad, _turned(mat2 * 0 + 1)),",
+        _differences("matmul"),
+    ),
+    Mutant(
+        "rules",
         "softmax: forgets the sum",
         "tracejit/core/ops/fused_gradients.py",
         "lambda grad, output, dim: output * (grad - (grad * output).sum(dim, True))",
@@ -376,6 +384,14 @@ LOWERING = [
         "words[1] = 84 if trans_a != 0 else 78",
         "words[1] = 78",
         (*_NATIVE, "tests/runtime/test_native.py"),
+    ),
+    Mutant(
+        "lowering",
+        "a product with a vector forgets the terms that fill no vector",
+        "tracejit/jit/lowering/vector_products.py",
+        """yield "if rest != 0:\"""",
+        """yield "if rest < 0:\"""",
+        ("tests/ops/test_vector_products.py",),
     ),
     Mutant(
         "lowering",

@@ -266,15 +266,25 @@ class Flags:
         environ = os.environ if environ is None else environ
         values = {name: flag.from_environment(environ) for name, flag in DECLARED.items()}
         vars(self).update(values)
+        _tell()
 
     def __setattr__(self, name: str, value: object) -> None:
         vars(self)[name] = _checked(name, value)
+        _tell()
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"flags.{name} cannot be deleted; assign its default instead")
 
     def __repr__(self) -> str:
         return table(self)
+
+
+watches: list[Callable[[], None]] = []  # called when flags change
+
+
+def _tell() -> None:
+    for watch in watches:
+        watch()
 
 
 DECLARED: dict[str, Flag[Any]] = {k: f for k, f in vars(Flags).items() if isinstance(f, Flag)}
@@ -314,10 +324,12 @@ def override(**values: object) -> Iterator[Flags]:
     checked = {name: _checked(name, value) for name, value in values.items()}
     before = {name: vars(flags)[name] for name in checked}
     vars(flags).update(checked)
+    _tell()
     try:
         yield flags
     finally:
         vars(flags).update(before)
+        _tell()
 
 
 def cache_key() -> tuple[tuple[str, object], ...]:

@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.runtime.programs import (
     ADD,
     ADD_ONE,
@@ -18,11 +19,13 @@ from tests.runtime.programs import (
     run,
     single,
 )
+from tracejit import config
 from tracejit.core import memory
 from tracejit.core.ops import types
 from tracejit.jit.ir.graph import Graph, Location
 from tracejit.jit.ir.sizes import ShapeEnv
 from tracejit.jit.lowering.program import Instruction, Program
+from tracejit.jit.runtime import executable, runner
 from tracejit.jit.runtime.executable import Executable, ProgramError
 
 MODES = ["compiled", "python"]
@@ -266,3 +269,27 @@ def test_outputs_are_fresh_and_recycled():
 def test_workers_are_woken_only_for_work_that_is_worth_it(n, shared, wakes):
     binding = Executable(chain([ADD_ONE], n)).bind({})
     assert (binding.shared, binding.wakes) == (shared, wakes)
+
+
+def test_calls_on_the_short_path_use_the_threads_allowed_now(threads):
+    """The frames of shared programs hold a number of threads, which follows every change."""
+    f = tj.script(lambda x: (x * 2 + 1).sum(1))
+    x = tj.rand(600, 600)
+    expected = (x * 2 + 1).sum(1).numpy()
+
+    def helpers():
+        np.testing.assert_allclose(f(x).numpy(), expected, rtol=1e-5)
+        return {frame._job_words[0][runner.HELPERS] for frame in executable._sharing
+                if frame.native.binding.output_bytes == [2400]}  # fmt: skip
+
+    threads(2)
+    for _ in range(3):
+        assert helpers() == {1}
+    threads(1)
+    assert helpers() == {0}
+    threads(3)
+    assert helpers() == {2}
+    threads(None)
+    with config.override(num_threads=1):
+        assert helpers() == {0}
+    assert helpers() == {tj.get_num_threads() - 1}

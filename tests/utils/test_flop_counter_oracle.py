@@ -41,6 +41,19 @@ def attention(lib):
     return Attention(), (2, 5, 8)
 
 
+def vectors(lib):
+    class Vectors(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = lib.nn.Parameter(lib.ones(4, 3))
+
+        def forward(self, x):
+            y = x @ self.weight
+            return y * lib.mv(self.weight.t(), x) + lib.dot(y, y)
+
+    return Vectors(), (4,)
+
+
 def counted(lib, counter, make, backward):
     model, shape = make(lib)
     x = lib.ones(shape, requires_grad=True)
@@ -53,7 +66,7 @@ def counted(lib, counter, make, backward):
 
 
 @pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize("make", [product, convolutions, sequences, attention])
+@pytest.mark.parametrize("make", [product, convolutions, sequences, attention, vectors])
 def test_counts_are_those_of_pytorch(make, backward):
     assert counted(tracejit, ours, make, backward) == counted(torch, theirs, make, backward)
 

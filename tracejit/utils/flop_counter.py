@@ -46,9 +46,14 @@ def _name(target: Any) -> str:
     return target if isinstance(target, str) else target.name
 
 
-@register_flop_formula(["matmul", "linear"])
+@register_flop_formula(["matmul", "linear", "vecmat"])
 def _product(a: Any, *others: Any, out_shape: Any, **attributes: Any) -> int:
     return 2 * math.prod(out_shape) * a[-1]
+
+
+@register_flop_formula("outer")
+def _outer(*vectors: Any, out_shape: Any, **attributes: Any) -> int:
+    return 2 * math.prod(out_shape)
 
 
 @register_flop_formula("conv")

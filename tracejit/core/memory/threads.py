@@ -1,20 +1,24 @@
 """Number of threads that kernels may use.
 
 In: the process's affinity, its cgroup's CPU quota, `TRACEJIT_NUM_THREADS`, `set_num_threads`.
-Out: one number, read by the runner's workers at each run. Results never depend on it.
+Out: one number, and calls of `watches` when it changes. Results never depend on it.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+from tracejit import config
 from tracejit.config import flags
 
+watches: list[Callable[[], None]] = []  # called when the number changes
 _GROUPS = Path("/sys/fs/cgroup")
 _chosen: int | None = None
 _available: int | None = None
+_told: int | None = None
 
 
 def get_num_threads() -> int:
@@ -44,6 +48,20 @@ def set_num_threads(count: int | None) -> None:
     if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
         raise ValueError(f"set_num_threads: expected a positive int, got {count!r}")
     _chosen = count
+    _tell()
+
+
+def _tell() -> None:
+    """Call the watches if the number has changed since the last time."""
+    global _told
+    count = get_num_threads()
+    if count != _told:
+        _told = count
+        for watch in watches:
+            watch()
+
+
+config.watches.append(_tell)
 
 
 def available_threads() -> int:

@@ -180,7 +180,8 @@ def matmul(input: Any, other: Any) -> Any:
     if a == 1 and b == 1:
         return dot(input, other)
     if a == 1:
-        return _alone(matmul(input.unsqueeze(0), other).squeeze(-2))
+        return _vecmat(input, other) if b == 2 else _alone(
+            matmul(input.unsqueeze(0), other).squeeze(-2))
     if b == 1:
         return mv(input, other) if a == 2 else _alone(
             matmul(input, other.unsqueeze(-1)).squeeze(-1))
@@ -227,6 +228,10 @@ def _mv_body(input: Any, vec: Any) -> Any:
     return product(input, vec.unsqueeze(1)).squeeze(1)
 
 
+def _vecmat_body(input: Any, mat2: Any) -> Any:
+    return product(input.unsqueeze(0), mat2).squeeze(0)
+
+
 def _dot_array(xp: Any, input: Any, tensor: Any) -> Any:
     return _with_vector(xp, input[None, :], tensor[:, None], ())
 
@@ -235,11 +240,15 @@ def _mv_array(xp: Any, input: Any, vec: Any) -> Any:
     return _with_vector(xp, input, vec[:, None], input.shape[:1])
 
 
-def _with_vector(xp: Any, input: Any, column: Any, shape: tuple) -> Any:
-    """Return the product of a matrix and one column, in a shape."""
-    if xp is np and input.dtype.kind == "f" and input.dtype.itemsize > 2:
-        return vector_product(input, column, shape)
-    return _product_array(xp, input, column).reshape(shape)
+def _vecmat_array(xp: Any, input: Any, mat2: Any) -> Any:
+    return _with_vector(xp, input[None, :], mat2, mat2.shape[1:])
+
+
+def _with_vector(xp: Any, left: Any, right: Any, shape: tuple) -> Any:
+    """Return the product of matrices, of which one has one row or one column, in a shape."""
+    if xp is np and left.dtype.kind == "f" and left.dtype.itemsize > 2:
+        return vector_product(left, right, shape)
+    return _product_array(xp, left, right).reshape(shape)
 
 
 dot_record = composite(
@@ -253,6 +262,35 @@ mv_record = composite(
     infer=lambda input, vec: TensorType(input.dtype, (input.shape[0],), device_of((input, vec))),
     input=lambda grad, vec: grad.unsqueeze(1) * vec.unsqueeze(0),
     vec=lambda grad, input: matmul(_turned(input), grad))
+
+
+def _vecmat_type(input: Any, mat2: Any) -> TensorType:
+    (k,), (rows, columns) = input.shape, mat2.shape
+    shapes.same(k, rows, lambda: _mismatch((1, k), (rows, columns)))
+    return TensorType(input.dtype, (columns,), device_of((input, mat2)))
+
+
+# Products of one term each, which count as a product of matrices: as PyTorch's gradient is one.
+outer_record = composite(
+    "outer", ("input", "vec2"), lambda input, vec2: input.unsqueeze(1) * vec2.unsqueeze(0),
+    eager=lambda xp, input, vec2: input[:, None] * vec2[None, :],
+    infer=lambda input, vec2: TensorType(
+        input.dtype, (input.shape[0], vec2.shape[0]), device_of((input, vec2))),
+    node_name="MmBackward0",
+    input=lambda grad, vec2: matmul(grad, vec2),
+    vec2=lambda grad, input: _vecmat(input, grad))
+
+vecmat_record = composite(
+    "vecmat", ("input", "mat2"), _vecmat_body, eager=_vecmat_array, infer=_vecmat_type,
+    node_name="SqueezeBackward4",
+    input=lambda grad, mat2: _vecmat(grad, _turned(mat2)),
+    mat2=lambda grad, input: apply(outer_record, (input, grad), {}))
+
+
+def _vecmat(input: Any, mat2: Any) -> Any:
+    """Multiply a vector (n,) and a matrix (n, k) to (k,)."""
+    _same_dtype(input, mat2)
+    return apply(vecmat_record, (input, mat2), {})
 
 
 @method()

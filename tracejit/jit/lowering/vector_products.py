@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from tracejit.core.memory import get_num_threads
 from tracejit.core.ops.array_sums import PART
 from tracejit.core.ops.vector_products import BLOCK, LANES
 from tracejit.jit.lowering.abi import VECTOR_BYTES
@@ -33,9 +34,9 @@ AT_ONCE = 4  # blocks of a sum alone that are added at once
 TOGETHER = 8  # terms of a lane that are added at once
 TILE_BYTES = 1 << 14  # of the sums that lie side by side and are made together
 APART = 16  # elements between lanes, so that they do not meet in the same set of the cache
-_WORTH = 1 << 18  # bytes of the matrix that are worth a chunk
-_MOST = 16  # chunks
-_THINNEST = 1000  # sums of a chunk that lie side by side: fewer leave rows too short to read ahead
+WORTH = 1 << 18  # bytes of the matrix that are worth a chunk
+MOST_CHUNKS = 16  # chunks
+THINNEST = 400  # sums of a chunk that lie side by side: fewer leave rows too short to read ahead
 
 _HEAD = '''\
 """Sums of the products of terms that lie {how}, in a fixed order."""
@@ -300,9 +301,9 @@ def _split(dtype: str, side_by_side: bool, first: bool, batch: int, sizes: tuple
     terms, _, step_x, _, count = sizes[:5]
     size, total = _size(dtype), batch * count
     work = total * terms * size
-    parts = min(_MOST, work // _WORTH)
-    if not side_by_side:
-        parts = min(parts, max(batch, total // _THINNEST))
+    parts = min(MOST_CHUNKS, work // WORTH)
+    if not side_by_side:  # results do not depend on the cut: one for each thread, at least two
+        parts = min(parts, max(batch, min(total // THINNEST, max(2, get_num_threads()))))
     chunk = -(-total // max(1, parts))
     chunk += -chunk % 16
     tile = min(TILE_BYTES // size, chunk, count + -count % 16)

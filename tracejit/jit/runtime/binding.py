@@ -22,11 +22,8 @@ from tracejit.jit.lowering.loop_kernel import LARGE, LOOP
 from tracejit.jit.lowering.program import Buffer, Instruction, Kernel, Program
 from tracejit.jit.lowering.small_sizes import kernel_for
 from tracejit.jit.runtime import memory_plan
+from tracejit.jit.runtime.runner import SHARED_PROGRAM, SHARED_STEP, WAKING_PROGRAM
 
-# Handing a chunk to a worker that is awake costs a microsecond; waking one takes some 100.
-SHARED_STEP = 1 << 17  # bytes moved by an instruction whose chunks are worth handing over
-SHARED_PROGRAM = 1 << 18
-WAKING_PROGRAM = 1 << 22
 LONG = 1 << 14  # iterations of a loop that runs without a look at signals
 BRIEF = 16  # iterations that are too short to release the interpreter's lock
 _MULTIPLY_ADDS_PER_BYTE = 4  # as many take as long as moving a byte

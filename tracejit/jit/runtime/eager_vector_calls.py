@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.eager.tape import OpNode, node_class
+from tracejit.core.memory import address, forks, get_num_threads, threads
 from tracejit.core.ops.cotangents import saved
 from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.record import REGISTRY
@@ -24,13 +25,16 @@ from tracejit.jit.lowering.extern import MATMUL_SIZES
 from tracejit.jit.lowering.vector_products import (
     APART,
     LANES,
+    MOST_CHUNKS,
     SIZES,
+    THINNEST,
     TILE_BYTES,
+    WORTH,
     columns_kernel,
     rows_kernel,
 )
 from tracejit.jit.runtime import eager_lines as lines
-from tracejit.jit.runtime import eager_vectors
+from tracejit.jit.runtime import eager_vectors, runner
 from tracejit.jit.runtime.builtin import function_over, method
 from tracejit.jit.runtime.eager_lines import decline, declines_if, failed, indented
 from tracejit.jit.runtime.eager_words import (
@@ -42,11 +46,19 @@ from tracejit.jit.runtime.eager_words import (
     of,
     room,
     table_of,
+    word_at,
+)
+from tracejit.jit.runtime.runner import (
+    JOB,
+    ROW,
+    SHARED_PROGRAM,
+    STATUS_WORDS,
+    WAKING_PROGRAM,
 )
 
-_MOST = 1 << 20  # terms of all sums
+_MOST = 1 << 25  # bytes of the matrix: reading more keeps other threads waiting for long
 _ROOM = 1 << 19  # bytes of the kernels' scratch
-_OPS = ("matmul", "mv", "dot")  # kinds, by the ranks of the operands; after them: no history
+_OPS = ("matmul", "mv", "dot", "vecmat")  # kinds, by the ranks of the operands
 _KERNELS = tuple(f"vector_{how}_{dtype}" for dtype in ("float32", "float64")
                  for how in ("rows", "columns"))  # fmt: skip
 _SETS = 3  # sets of operands that get gradients
@@ -54,7 +66,8 @@ _OF_OP = 3 + 3 * _SETS  # words of an op
 _PLACES: dict[str, int] = {}
 _end = 0
 for _name, _count in (
-    ("KINDS", 1), ("KERNELS", len(_KERNELS)), ("SCRATCH", 1), ("STATUS", 4),
+    ("KINDS", 1), ("KERNELS", len(_KERNELS)), ("SCRATCH", 1), ("STATUS", STATUS_WORDS),
+    ("ROW", ROW), ("JOB", JOB), ("RUN", 1),
     ("OPERANDS", len(eager_vectors.OPERANDS)), ("SIZES", len(MATMUL_SIZES) + len(SIZES)),
     ("OPS", len(_OPS) * _OF_OP),
 ):  # fmt: skip
@@ -125,7 +138,7 @@ terms = columns0
 dtype = type0
 {declines_if("rows1 != terms or type1 != dtype or rows > 1 and columns > 1")}\
 count = max(rows, columns)
-{declines_if(f"count > {MOST_ELEMENTS} or terms > {_MOST} or count * terms > {_MOST}")}\
+{declines_if(f"count > {MOST_ELEMENTS} or terms > {_MOST}")}\
 kind = 3
 rank = 1
 {room("DIMS").replace("(base", "dims = (base")}
@@ -148,7 +161,7 @@ if state >= {HISTORY}:
         wants = 1
     if {of("x1", "_requires_grad")} != false:
         wants = wants + 2
-{declines_if(f"wants != 0 and (state == {UNRECORDED} or kind == 3)")}"""
+{declines_if(f"wants != 0 and state == {UNRECORDED}")}"""
 
 
 def _kernel() -> str:
@@ -168,6 +181,8 @@ itemsize = 0
 rows_kernel = 0
 columns_kernel = 0
 {kinds}\
+work = count * terms * itemsize
+{declines_if(f"work > {_MOST}")}\
 first = 0
 if columns > 1:
     first = 1
@@ -265,8 +280,23 @@ if first == 1:
     pointer_at({room("ARGS")})[0] = address1
     pointer_at({room("ARGS")})[1] = address0
 pointer_at({room("ARGS")})[2] = data
-call_function(kernel, {room("ARGS")}, {_address("OPERANDS")}, {_address("SIZES")},
-              {_own("SCRATCH")}, {_address("STATUS")}, 0, count)
+parts = min({MOST_CHUNKS}, work // {WORTH})
+if apart != 1:
+    parts = min(parts, min(count // {THINNEST}, {_own("JOB", runner.HELPERS)} + 1))
+if parts > 1 and work >= {SHARED_PROGRAM} and {_own("JOB", runner.HELPERS)} > 0:
+    chunk = ((count + parts - 1) // parts + 15) // 16 * 16
+    {_own("ROW", 0)} = kernel
+    {_own("ROW", 3)} = count
+    {_own("ROW", 4)} = chunk
+    {_own("ROW", 7)} = (count + chunk - 1) // chunk
+    {_own("JOB", runner.TICKETS)} = (count + chunk - 1) // chunk
+    {_own("JOB", runner.WAKES)} = 0
+    if work >= {WAKING_PROGRAM}:
+        {_own("JOB", runner.WAKES)} = 1
+    call_function({_own("RUN")}, {_address("JOB")})
+else:
+    call_function(kernel, {room("ARGS")}, {_address("OPERANDS")}, {_address("SIZES")},
+                  {_own("SCRATCH")}, {_address("STATUS")}, 0, count)
 """
 
 
@@ -284,10 +314,9 @@ def _text() -> str:
 
 def _words(kinds: int) -> tuple[list[int], list[Any]]:
     """Return the own words of a function for these kinds of operands, and what they refer to."""
-    scratch = np.empty(_ROOM + 64, np.uint8)
-    words = [kinds, *(0,) * len(_KERNELS), -(-int(scratch.ctypes.data) // 64) * 64, *(0,) * 4]
+    words = [kinds, *(0,) * (len(_KERNELS) + 1 + STATUS_WORDS + ROW + JOB), runner.runner().run]
     words += [*eager_vectors.OPERANDS, *(0,) * (len(MATMUL_SIZES) + len(SIZES))]
-    kept: list[Any] = [scratch]
+    kept: list[Any] = []
     for name in _OPS:
         op = REGISTRY[name]
         attributes: dict[str, Any] = {}
@@ -302,30 +331,65 @@ def _words(kinds: int) -> tuple[list[int], list[Any]]:
     return words, kept
 
 
-def _watched(table: np.ndarray) -> np.ndarray:
-    """Have the table told of kernels that are ready."""
-    place = _PLACES["KERNELS"]
+class _Table:
+    """Table of a function: it is told of kernels that are ready, and of the number of threads."""
 
-    def see(name: str, address: int) -> None:
-        table[place + _KERNELS.index(name)] = address
+    def __init__(self, kinds: int):
+        self.words = table_of(*_words(kinds))
+        self.at = address(self.words)
+        self._set("ROW", 1, self.at + 8 * _PLACES["OPERANDS"], self.at + 8 * _PLACES["SIZES"])
+        self._set("ROW", 5, 1)  # it is shared
+        job = {runner.TABLE: "ROW", runner.STATUS: "STATUS"}
+        for word, name in job.items():
+            self._set("JOB", word, self.at + 8 * _PLACES[name])
+        self._set("JOB", runner.COUNT, 1)
+        self._set("JOB", runner.BUFFERS, self.at + 8 * word_at("ARGS"))
+        self._set("JOB", runner.SCRATCH_STRIDE, _ROOM)
+        self._set("JOB", runner.POOL, runner.runner().pool)
+        self.see_threads()
+        for dtype in ("float32", "float64"):
+            for kernel in (rows_kernel(dtype), columns_kernel(dtype)):
+                if found := eager_vectors.ready().get(kernel.digest):
+                    self.see_kernel(kernel.name, found)
+        eager_vectors.watches.append(self.see_kernel)
+        threads.watches.append(self.see_threads)
+        forks.in_child(self.work_alone)
 
-    eager_vectors.watches.append(see)
-    for dtype in ("float32", "float64"):
-        for kernel in (rows_kernel(dtype), columns_kernel(dtype)):
-            if address := eager_vectors.ready().get(kernel.digest):
-                see(kernel.name, address)
-    return table
+    def _set(self, name: str, k: int, *words: int) -> None:
+        self.words[_PLACES[name] + k :][: len(words)] = words
+
+    def see_kernel(self, name: str, found: int) -> None:
+        self._set("KERNELS", _KERNELS.index(name), found)
+
+    def see_threads(self) -> None:
+        count = get_num_threads() if runner.can_share() else 1
+        if count > 1:
+            runner.runner().prepare(count - 1)
+        scratch = np.empty(_ROOM * count + 64, np.uint8)
+        start = -(-address(scratch) // 64) * 64
+        self._set("SCRATCH", 0, start)
+        self._set("JOB", runner.SCRATCH, start)
+        self._set("JOB", runner.HELPERS, count - 1)
+        self.scratch = scratch
+
+    def work_alone(self) -> None:
+        """Let a forked child work alone, which has no workers."""
+        self._set("JOB", runner.HELPERS, 0)
+
+
+@functools.cache
+def _table(kinds: int) -> np.ndarray:
+    """Return the table of a function for these kinds of operands."""
+    return _Table(kinds).words
 
 
 @functools.cache
 def of_matmul() -> tuple[int, int]:
     """Return the address of the function that computes what `matmul` hands on, and its `this`."""
-    table = _watched(table_of(*_words(0b1111)))
-    return int(method("product_vector", _text()).function), id(table)
+    return int(method("product_vector", _text()).function), id(_table(0b1111))
 
 
 def direct(function: Direct) -> Callable[..., Any]:
     """Make the function of `mv` or `dot`."""
     kind = _OPS.index(function.name)
-    table = _watched(table_of(*_words(1 << kind)))
-    return function_over(method("product_vector", _text()), table)
+    return function_over(method("product_vector", _text()), _table(1 << kind))

@@ -21,12 +21,17 @@ from tracejit.jit.lowering.extern import MATMUL_SIZES
 from tracejit.jit.lowering.program import Kernel
 from tracejit.jit.lowering.vector_products import Vectors, vectors
 from tracejit.jit.runtime import cache, runner
-from tracejit.jit.runtime.binding import SHARED_PROGRAM, WAKING_PROGRAM
-from tracejit.jit.runtime.eager_fused import WORTH
-from tracejit.jit.runtime.runner import JOB, ROW, STATUS_WORDS
+from tracejit.jit.runtime.runner import (
+    JOB,
+    ROW,
+    SHARED_PROGRAM,
+    STATUS_WORDS,
+    WAKING_PROGRAM,
+)
 
 OPERANDS = (0, 0, 2, 0, 1)  # of a kernel, as numbers of matrix, vector and result
 _CALL, _TERMS = 100.0, 300.0  # microseconds of a call by NumPy; terms that it adds in one
+_WORTH = 50_000.0  # microseconds that a compile takes
 _HELD = 1 << 20  # bytes that are read so fast that the interpreter's lock may be held
 _KEPT = 4096
 _BEFORE = ROW + JOB + STATUS_WORDS  # words before the addresses of a job
@@ -123,7 +128,7 @@ def _loaded(kernel: Kernel, terms: int) -> int:
     """Return the address of a kernel's function; 0 while NumPy is to serve."""
     global _spent
     _spent += _CALL + terms / _TERMS
-    return unwatched(_address, kernel, _spent >= WORTH)
+    return unwatched(_address, kernel, _spent >= _WORTH)
 
 
 def _address(kernel: Kernel, pays: bool) -> int:

@@ -87,6 +87,11 @@ def at(name: str, k: int = 0) -> str:
     return f"table[{_PLACES[name] + k}]"
 
 
+def word_at(name: str) -> int:
+    """Return the number of a common word."""
+    return _PLACES[name]
+
+
 def room(name: str, k: int = 0) -> str:
     """Return the text of the address of a common word."""
     return f"(base + {8 * (_PLACES[name] + k)})"

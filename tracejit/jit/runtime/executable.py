@@ -8,6 +8,7 @@ write addresses into its table, one native call, look at the status.
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from struct import Struct
@@ -16,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.config import flags
-from tracejit.core.memory import Storage, allocate, get_num_threads
+from tracejit.core.memory import Storage, allocate, forks, get_num_threads
+from tracejit.core.memory import threads as thread_count
 from tracejit.core.memory.allocator import bucket_for
 from tracejit.core.ops.stacks import Run, may_hold_handles, stack_run
 from tracejit.jit.ir.graph import Location
@@ -202,7 +204,7 @@ class Executable:
         memory  outputs and inputs: what has the memory that the program reads or writes
         """
         native = binding.native
-        threads = get_num_threads() if native.shared else 1
+        threads = native.threads()
         frame.take_arena(binding, threads)
         frame.status[FLOWN] = 0
         try:
@@ -303,18 +305,26 @@ class _Native:
         self.compiled = executable.mode == "compiled"
         self.shared = binding.shared and self.compiled and runner.can_share()
         whole = len(binding.stretches) == 1 and binding.stretches[0][1] > 0
-        small = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
+        self.scratch_stride = -(-binding.scratch_bytes // 128) * 128
+        small = self.frame_bytes() <= _KEPT_ARENA
         self.checked = flags.check_nans
         self.waits = executable.waits
-        alone = not (self.waits or self.shared or self.checked)
+        alone = not (self.waits or self.checked)
         self.simple = self.compiled and whole and small and alone
         calls_blas = any(map(_calls_blas, binding.steps))
         self.guard = blas.guard() if calls_blas and self.compiled else None
-        self.scratch_stride = -(-binding.scratch_bytes // 128) * 128
         if self.compiled and hasattr(executable, "runner"):
             self.runner: Runner = executable.runner
             self.call = self.runner.release if self.takes_long() else self.runner.hold
             self._build(executable, binding)
+
+    def threads(self) -> int:
+        """Return the number of threads that a run of it uses now."""
+        return get_num_threads() if self.shared else 1
+
+    def frame_bytes(self) -> int:
+        """Return the bytes of temporaries, and of scratch for each thread."""
+        return self.binding.arena_bytes + self.scratch_stride * self.threads()
 
     def takes_long(self) -> bool:
         """Return True if the call should release the interpreter's lock, which costs a
@@ -355,7 +365,7 @@ class _Native:
         return (*step.sizes, blas.blas().gemm(extern.dtype_of(step.kernel)))
 
     def frame(self) -> _Frame:
-        nbytes = self.binding.arena_bytes + self.binding.scratch_bytes
+        nbytes = self.frame_bytes()
         if nbytes <= _KEPT_ARENA:
             _keep(self.binding.frames, nbytes + _FRAME)
         return _Frame(self)
@@ -387,6 +397,27 @@ def _bytes_kept() -> int:
             return sum(n for _, n in tuple(_keeping))
         except RuntimeError:  # another thread changed the deque during the copy
             continue
+
+
+# Frames of programs whose calls do not ask for the number of threads.
+_sharing: weakref.WeakSet[_Frame] = weakref.WeakSet()
+
+
+def _change_threads() -> None:
+    for frame in list(_sharing):
+        frame.change_threads()
+
+
+def _start_anew() -> None:
+    """Have frames made anew in a forked child, which has no workers yet."""
+    for frame in list(_sharing):
+        idle = frame.native.binding.frames
+        if frame in idle:
+            idle.remove(frame)
+
+
+thread_count.watches.append(_change_threads)
+forks.in_child(_start_anew)
 
 
 class _Frame:
@@ -427,9 +458,28 @@ class _Frame:
         self.arena: Storage | None = None
         self.scratch = 0  # address
         self._arena_ptr, self._threads = -1, 0
-        self._kept = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
+        self._kept = native.frame_bytes() <= _KEPT_ARENA
         if native.simple:
-            self.take_arena(binding, 1)
+            self._share(native.threads())
+            if native.shared:
+                _sharing.add(self)
+
+    def _share(self, threads: int) -> None:
+        if threads > 1:
+            self.native.runner.prepare(threads - 1)
+        self.take_arena(self.native.binding, threads)
+
+    def change_threads(self) -> None:
+        """Use as many threads as are allowed now, fewer where it runs in another thread."""
+        threads, idle = self.native.threads(), self.native.binding.frames
+        try:
+            idle.remove(self)
+        except ValueError:
+            for job in self._job_words:
+                job[runner.HELPERS] = min(threads, self._threads) - 1
+            return
+        self._share(threads)
+        idle.append(self)
 
     def take_arena(self, binding: Binding, threads: int) -> None:
         """Take memory for temporaries, and scratch for each thread. What did not change stays."""

@@ -260,7 +260,8 @@ class _Loop(_Control):
         self.swaps = [(self.read + k, outputs[self.written + k]) for k in range(self.carried)]
         self.moves: list[tuple[int, int]] = []
         native = self.region.native
-        self.walk_kind = _NativeWalk if native.compiled and native.simple else _Walk
+        alone = native.compiled and native.simple and not native.shared
+        self.walk_kind = _NativeWalk if alone else _Walk
 
     def _carried_types(self) -> list[_Sized]:
         return self.region.output_types[self.written : self.written + self.carried]

@@ -30,6 +30,10 @@ from tracejit.core.memory import forks
 from tracejit.jit.lowering.program import Kernel
 from tracejit.jit.runtime import cache
 
+# Handing a chunk to a worker that is awake costs a microsecond; waking one takes some 100.
+SHARED_STEP = 1 << 17  # bytes moved by an instruction whose chunks are worth handing over
+SHARED_PROGRAM = 1 << 18
+WAKING_PROGRAM = 1 << 22
 # Words of a job.
 (
     TABLE, COUNT, BUFFERS, STATUS, SCRATCH, SCRATCH_STRIDE, POOL, HELPERS, TICKETS, BLAS, WAKES,
