@@ -17,6 +17,7 @@ from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.printer import print_graph
 from tracejit.jit.ir.verify import verify
+from tracejit.jit.passes.after_loops import after_loops
 from tracejit.jit.passes.before_loops import before_loops
 from tracejit.jit.passes.cse import cse
 from tracejit.jit.passes.dce import dce
@@ -36,6 +37,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("simplify", simplify),     # identities, conversions, views
     ("cse", cse),               # equal nodes -> one
     ("loops", before_loops),    # work of iterations that needs no other -> before the loop
+    ("sums", after_loops),      # running sums of products -> one product after the loop
     ("dce", dce),               # dead nodes and dead writes
 )
 _DEEP = (settle_sizes, dce)  # these see to regions themselves
