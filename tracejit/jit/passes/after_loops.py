@@ -18,8 +18,8 @@ The matrices of all iterations form one: they stand side by side along what the 
 
 A sum leaves its loop if all this holds:
 
-* The body reads it only to add to it, and does so in each iteration. A flag that decides about it
-  is known to be true.
+* The body reads it only to add to it, and does so in each iteration. Where a flag decides about it,
+  the flag is known to be true each time.
 * What is added consists of products of two matrices, their sums and views, which nothing else
   reads. A sum over rows leaves with a product that needs the same rows, as a bias does.
 * Both matrices vary. An operand that the loop does not keep in any case is kept now, one row for
@@ -37,8 +37,9 @@ from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import float32, float64
 from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.verify import same_sizes
+from tracejit.jit.passes.dce import dce
 from tracejit.jit.passes.fold import constant
-from tracejit.jit.passes.loop_flags import decided, flag_states
+from tracejit.jit.passes.loop_flags import settle_choices
 
 _VIEWS = ("permute", "reshape", "unsqueeze", "squeeze")
 
@@ -46,6 +47,8 @@ _VIEWS = ("permute", "reshape", "unsqueeze", "squeeze")
 def after_loops(graph: Graph, numerics: str = "fast") -> Graph:
     """Move sums of products behind their loops."""
     for node in [n for n in graph.nodes if n.op.name == "for_loop"] * (numerics == "fast"):
+        settle_choices(node)
+        dce(node.regions[0])  # so that no dead node reads what may leave
         _Sums(graph, node).move()
     return graph
 
@@ -96,13 +99,7 @@ class _Sums:
         if before.dtype not in (float32, float64) or not alone:
             return None
         readers = set(self.users.get(before, ()))
-        total, choice = end, end.node
-        if choice is not None and choice.op.name == "where":
-            flag, total, other = choice.inputs
-            if other is not before or not self._holds(flag) or self.users[total] != [choice]:
-                return None
-            readers.discard(choice)
-        add = total.node if isinstance(total, Value) else None
+        add = end.node
         if add is None or add.op.name != "add" or len(add.inputs) != 2 or readers != {add}:
             return None
         added = [x for x in add.inputs if x is not before]
@@ -111,11 +108,6 @@ class _Sums:
         if self.users.get(end) or not same_sizes(added[0].shape, before.shape):
             return None
         return _Sum(number, added[0])
-
-    def _holds(self, flag: Any) -> bool:
-        """Return True if a flag is known to be true in each iteration."""
-        states = flag_states(self.node)
-        return states is not None and all(decided(self.node, s).get(flag) for s in states)
 
     def _leaves(self, value: Value, keeps: Callable[[Value], bool]) -> bool:
         """Return True if a value need not be computed in the loop. `keeps`: which rows there are,

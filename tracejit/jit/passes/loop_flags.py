@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from tracejit.core.ops.types import bool_
 from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.jit.ir.verify import same_type
 from tracejit.jit.passes.fold import constant
 
 MOST_FIRST = 3  # iterations before the flags have to be steady
@@ -39,6 +40,23 @@ def flag_states(node: Node) -> list[Known] | None:
             return states
         states.append(after)
     return None
+
+
+def settle_choices(node: Node) -> None:
+    """Replace choices of the body that a flag decides alike in all iterations."""
+    states = flag_states(node)
+    if states is None:
+        return
+    region, always = node.regions[0], [decided(node, state) for state in states]
+    settled: dict[Value, Value] = {}
+    for inner in region.nodes:
+        test = inner.inputs[0] if inner.op.name == "where" else None
+        found = {known.get(test) for known in always} if isinstance(test, Value) else {None}
+        chosen = inner.inputs[1 if found == {True} else 2] if None not in found else None
+        if len(found) == 1 and isinstance(chosen, Value):
+            if same_type(chosen.type, inner.outputs[0].type):
+                settled[inner.outputs[0]] = chosen
+    region.substitute(settled)
 
 
 def flag(x: object) -> bool | None:

@@ -24,6 +24,7 @@ from tracejit.jit.passes.dce import dce
 from tracejit.jit.passes.flatten_cond import flatten_cond
 from tracejit.jit.passes.fold import fold
 from tracejit.jit.passes.open_composites import open_composites
+from tracejit.jit.passes.products_before_loops import products_before_loops
 from tracejit.jit.passes.settle_sizes import settle_sizes
 from tracejit.jit.passes.simplify import simplify
 
@@ -37,6 +38,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("simplify", simplify),     # identities, conversions, views
     ("cse", cse),               # equal nodes -> one
     ("loops", before_loops),    # work of iterations that needs no other -> before the loop
+    ("products", products_before_loops),  # products of rows -> one product before the loop
     ("sums", after_loops),      # running sums of products -> one product after the loop
     ("dce", dce),               # dead nodes and dead writes
 )
