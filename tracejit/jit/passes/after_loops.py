@@ -132,10 +132,20 @@ class _Sums:
         return False
 
     def _seen(self, value: Value) -> Value:
-        """Return what a value is a view of."""
-        while value.node is not None and value.node.op.name in _VIEWS:
+        """Return the value to keep so that this one can be seen in it: a row, or what was turned."""
+        while value.node is not None and value.node.op.name == "permute":
             value = value.node.inputs[0]
-        return value
+        source = value
+        while source.node is not None and source.node.op.name in _VIEWS:
+            source = source.node.inputs[0]
+        return source if self._row(source) is not None else value
+
+    def _row(self, value: Value) -> Value | None:
+        """Return the rows of all iterations that a value of the body is one of, if there are
+        any."""
+        inside = (*self.items, *self.body.outputs[self.carried :])
+        outside = (*self.node.inputs[self.carried : self.rows], *self.node.outputs[self.carried :])
+        return next((y for x, y in zip(inside, outside) if x is value), None)
 
     def _keeps(self, value: Value) -> bool:
         """Return True if a row of the value may be kept for each iteration, and note that it is."""
@@ -184,17 +194,14 @@ class _Sums:
     def _all(self, value: Value) -> Value:
         """Return the value of all iterations, along a new first dimension."""
         node, trips = value.node, self.node.attributes["trip_count"]
+        known = self._row(value)
+        if known is not None:
+            return known
         if node is not None and node.op.name == "permute":
             dims = (0, *(d + 1 for d in node.attributes["dims"]))
             return permute(self._all(node.inputs[0]), dims)
-        if node is not None and node.op.name in _VIEWS:
+        if node is not None and self._seen(value) is not value:
             return reshape(self._all(node.inputs[0]), (trips, *value.shape))
-        for k, item in enumerate(self.items, self.carried):
-            if item is value:
-                return self.node.inputs[k]
-        for end, x in zip(self.node.outputs[self.carried :], self.body.outputs[self.carried :]):
-            if x is value:
-                return end
         kind = value.type._replace(shape=(trips, *value.shape))
         made = Value(self.graph, kind, self.node, len(self.node.outputs))
         self.body.outputs.append(value)

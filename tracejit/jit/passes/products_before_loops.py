@@ -90,9 +90,7 @@ class _Loop:
                 able[end] = inner
         wanted: set[Node] = set()
         for end in self.body.outputs[self.carried :]:
-            found = self._needed(end, able, turned)
-            if any(inner.op.name == "matmul" for inner in found):
-                wanted |= found
+            wanted |= self._needed(end, able, turned)
         return {inner: None for inner in self.body.nodes if inner in wanted}
 
     def _is_product_of_rows(self, inner: Node) -> bool:
