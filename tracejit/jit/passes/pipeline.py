@@ -17,12 +17,14 @@ from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.printer import print_graph
 from tracejit.jit.ir.verify import verify
+from tracejit.jit.passes.after_loops import after_loops
 from tracejit.jit.passes.before_loops import before_loops
 from tracejit.jit.passes.cse import cse
 from tracejit.jit.passes.dce import dce
 from tracejit.jit.passes.flatten_cond import flatten_cond
 from tracejit.jit.passes.fold import fold
 from tracejit.jit.passes.open_composites import open_composites
+from tracejit.jit.passes.products_before_loops import products_before_loops
 from tracejit.jit.passes.settle_sizes import settle_sizes
 from tracejit.jit.passes.simplify import simplify
 
@@ -36,6 +38,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("simplify", simplify),     # identities, conversions, views
     ("cse", cse),               # equal nodes -> one
     ("loops", before_loops),    # work of iterations that needs no other -> before the loop
+    ("products", products_before_loops),  # products of rows -> one product before the loop
+    ("sums", after_loops),      # running sums of products -> one product after the loop
     ("dce", dce),               # dead nodes and dead writes
 )
 _DEEP = (settle_sizes, dce)  # these see to regions themselves
