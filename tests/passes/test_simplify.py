@@ -5,7 +5,9 @@ made.
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.passes.programs import agree, capture, ops, typed
+from tracejit import config
 from tracejit.core.ops import creation, movement, pointwise, reduction, slicing
 from tracejit.core.ops.record import apply
 from tracejit.core.ops.types import (
@@ -21,6 +23,7 @@ from tracejit.core.ops.types import (
 )
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.passes.dce import dce
+from tracejit.jit.passes.pipeline import run
 from tracejit.jit.passes.simplify import holds, simplify
 
 
@@ -240,3 +243,40 @@ def test_what_a_dtype_holds(wide, narrow):
     if not narrow.is_floating_point and not wide.is_floating_point and narrow is uint8:
         keeps = keeps and wide is not int8
     assert holds(wide, narrow) == keeps
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+@pytest.mark.parametrize("exponent", [1.5, -1.5, 2.5, -2.5, 3.5, -3.5])
+def test_powers_by_roots_round_only(exponent, kind):
+    edge = np.finfo(kind)
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, -1.0, -2.5, 1.0, edge.tiny, edge.max, -1e-30]
+    far = 80 if kind == "f4" else 700
+    x = np.exp(np.random.default_rng(0).uniform(-far, far, 4000))
+    x = np.concatenate([special, x]).astype(kind)
+    powers = tj.script(lambda x: x ** exponent)
+    found = powers(tj.from_numpy(x)).numpy()
+    assert "pow" not in {n.op.name for n in rewritten(powers)}
+    with np.errstate(all="ignore"):
+        exact = x.astype(np.longdouble) ** np.longdouble(exponent)
+        expected = exact.astype(kind)
+    near = np.isfinite(expected) & (expected != 0)
+    ulp = np.spacing(np.abs(expected[near])).astype(np.longdouble)
+    assert (np.abs(found[near] - exact[near]) <= 3 * ulp).all()
+    assert np.array_equal(found[~near], expected[~near], equal_nan=True)
+    signed = ~np.isnan(expected)
+    assert (np.signbit(found[signed]) == np.signbit(expected[signed])).all()
+
+
+def rewritten(function):
+    """Nodes of a function's programs after all passes."""
+    return [n for graph in function.report().graphs for n in run(graph).nodes]
+
+
+def test_other_powers_stay():
+    for exponent in (4.5, 1.25, -0.7):
+        powers = tj.script(lambda x, exponent=exponent: x ** exponent)
+        powers(tj.ones(3))
+        assert "pow" in {n.op.name for n in rewritten(powers)}
+    with config.override(numerics="eager"):
+        x = tj.linspace(0.1, 5.0, 50)
+        assert (tj.script(lambda x: x ** 1.5)(x) == x ** 1.5).all()

@@ -5,9 +5,9 @@ pipeline after `fold`, which has made numbers of constants. A rule is exact when
 element the same bits for all inputs, NaN payloads aside. Others apply with numerics="fast" only.
 
 Before you add a rule here: an exact rule keeps -0.0, inf and NaN in every dtype. A rule in
-`FAST_VIEW_RULES` may only round differently: a sum of no terms stays 0, not inf * 0. A pattern
-matches any dtype, so restrict it by `when`. `rewrite` offers what a rule makes to all rules again:
-two that undo each other never end, and `x / -1.0` becomes `x * -1.0`, then `-x`. Operands are
+`_FAST` alone may only round differently: a sum of no terms stays 0, not inf * 0. A pattern matches
+any dtype, so restrict it by `when`. `rewrite` offers what a rule makes to all rules again: two that
+undo each other never end, and `x / -1.0` becomes `x * -1.0`, then `-x`. Operands are
 simplified before the node, its readers after. The first rule of an op whose replacement has the
 same dtype, shape and device wins, and `drop_expand` comes last. Compare sizes by `same_sizes` and
 `is_one`, which record no guard. Numbers that a rule makes are not folded again: read them by
@@ -36,7 +36,7 @@ from typing import Any
 
 from tracejit.core.ops import pointwise
 from tracejit.core.ops.record import Op
-from tracejit.core.ops.types import BOOL, COMPLEX, FLOATING, bool_, dtype
+from tracejit.core.ops.types import BOOL, COMPLEX, FLOATING, bool_, dtype, float32, float64
 from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.verify import same_sizes
 from tracejit.jit.passes.fold import constant
@@ -156,6 +156,23 @@ def divide_by_power_of_two(graph: Graph, node: Node) -> Any:
     return x * (1 / divisor) if abs(fraction) == 0.5 and abs(exponent) < 14 else None
 
 
+def power_by_root(graph: Graph, node: Node) -> Any:
+    """`x ** 1.5` as `x * sqrt(x)`, and other halves up to 3.5; roundings add up to 3 ulp.
+
+    A power of -inf is inf or 0.0, not the NaN of its root; one of -0.0 is positive.
+    """
+    x, exponent = node.inputs
+    if type(exponent) is not float or not isinstance(x, Value) or abs(exponent) > 3.5:
+        return None
+    if x.dtype not in (float32, float64) or 2 * exponent % 2 != 1 or abs(exponent) < 1:
+        return None
+    root, size = pointwise.abs(pointwise.sqrt(x)), pointwise.abs(x)
+    found = root if exponent > 0 else 1.0 / root
+    for _ in range(int(abs(exponent))):
+        found = found * size if exponent > 0 else found / size
+    return pointwise.where(x == -math.inf, math.inf if exponent > 0 else 0.0, found)
+
+
 def drop_expand(graph: Graph, node: Node) -> Any:
     """Drop an `expand` before an elementwise op, which broadcasts by itself if another operand has
     all dimensions."""
@@ -194,4 +211,4 @@ class _Table:
 
 
 _EXACT = _Table([*RULES, *VIEW_RULES])
-_FAST = _Table([*RULES, *VIEW_RULES, *FAST_VIEW_RULES])
+_FAST = _Table([*RULES, *VIEW_RULES, *FAST_VIEW_RULES, ("pow", power_by_root)])

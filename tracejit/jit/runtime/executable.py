@@ -105,8 +105,8 @@ class Executable:
         self.waits = bool(self.landed)
 
     def compiled(self, bound: Iterable[Kernel]) -> Mapping[str, Any]:
-        """Return the functions of all kernels by digest, with those of a binding. The first time all
-        are compiled together, on several threads."""
+        """Return the functions of all kernels by digest, with those of a binding. The first time,
+        all are compiled together, on several threads."""
         new = [kernel for kernel in bound if kernel.digest not in self.functions]
         found = cache.functions_of([*new, *self.waiting])
         if self.waiting:
