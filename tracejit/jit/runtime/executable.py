@@ -83,7 +83,7 @@ class Executable:
         elif kernels:
             driver = [region_loop.kernel()] if any(i.regions for i in instructions) else []
             for instruction in instructions:
-                if instruction.extern == LOOP and instruction.kernel is not None:
+                if instruction.kernel is not None and _depends_on_sizes(instruction):
                     kernels.pop(instruction.kernel.digest, None)  # compiled for sizes: `_build`
             self.functions = cache.functions_of([*kernels.values(), *runner.kernels(), *driver])
             self.runner = runner.runner()
@@ -357,6 +357,14 @@ class _Native:
         if nbytes <= _KEPT_ARENA:
             _keep(self.binding.frames, nbytes + _FRAME)
         return _Frame(self)
+
+
+def _depends_on_sizes(instruction: Instruction) -> bool:
+    """Return True if another kernel than the instruction's may run: a loop's for small sizes, or
+    that of a product with a vector."""
+    vector = instruction.extern == "matmul" and any(
+        type(size) is int and size == 1 for size in instruction.sizes[2:4])  # m and n
+    return vector or instruction.extern == LOOP
 
 
 def _calls_blas(step: Step) -> bool:
