@@ -399,14 +399,22 @@ def _bytes_kept() -> int:
 _sharing: weakref.WeakSet[_Frame] = weakref.WeakSet()
 
 
+def _shared_frames() -> list[_Frame]:
+    while True:
+        try:
+            return list(_sharing)
+        except RuntimeError:  # another thread made a frame meanwhile
+            continue
+
+
 def _change_threads() -> None:
-    for frame in list(_sharing):
+    for frame in _shared_frames():
         frame.change_threads()
 
 
 def _start_anew() -> None:
     """Have frames made anew in a forked child, which has no workers yet."""
-    for frame in list(_sharing):
+    for frame in _shared_frames():
         idle = frame.native.binding.frames
         if frame in idle:
             idle.remove(frame)
