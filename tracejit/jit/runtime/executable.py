@@ -84,7 +84,7 @@ class Executable:
         elif kernels:
             driver = [region_loop.kernel()] if any(i.regions for i in instructions) else []
             for_sizes = [i.kernel.digest for i in instructions
-                         if i.extern == LOOP and i.kernel is not None]
+                         if i.kernel is not None and _depends_on_sizes(i)]
             for digest in for_sizes:
                 kernels.pop(digest, None)  # a binding knows their text: `_build`
             self.waiting = [*kernels.values(), *runner.kernels(), *driver]
@@ -371,6 +371,14 @@ class _Native:
         return _Frame(self)
 
 
+def _depends_on_sizes(instruction: Instruction) -> bool:
+    """Return True if another kernel than the instruction's may run: a loop's for small sizes, or
+    that of a product with a vector."""
+    vector = instruction.extern == "matmul" and any(
+        type(size) is int and size == 1 for size in instruction.sizes[2:4])  # m and n
+    return vector or instruction.extern == LOOP
+
+
 def _calls_blas(step: Step) -> bool:
     """Return True for a product that is not a vector kernel's."""
     return step.instruction.extern == "matmul" and step.kernel is step.instruction.kernel
@@ -403,14 +411,22 @@ def _bytes_kept() -> int:
 _sharing: weakref.WeakSet[_Frame] = weakref.WeakSet()
 
 
+def _shared_frames() -> list[_Frame]:
+    while True:
+        try:
+            return list(_sharing)
+        except RuntimeError:  # another thread made a frame meanwhile
+            continue
+
+
 def _change_threads() -> None:
-    for frame in list(_sharing):
+    for frame in _shared_frames():
         frame.change_threads()
 
 
 def _start_anew() -> None:
     """Have frames made anew in a forked child, which has no workers yet."""
-    for frame in list(_sharing):
+    for frame in _shared_frames():
         idle = frame.native.binding.frames
         if frame in idle:
             idle.remove(frame)
