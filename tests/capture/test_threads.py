@@ -16,7 +16,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.core.eager.recording import active
-from tracejit.jit.runtime import executable
+from tracejit.jit.runtime import frames
 
 ROOT = Path(__file__).resolve().parents[2]
 # What tracejit says of its own defects.
@@ -288,15 +288,15 @@ def test_threads_never_draw_the_same_numbers():
 
 
 def test_threads_note_the_frames_they_keep(monkeypatch):
-    monkeypatch.setattr(executable, "_keeping", deque())
+    monkeypatch.setattr(frames, "_keeping", deque())
 
     def keep(k):
         for _ in range(3000):
-            executable._keep([], 1 << 12)
+            frames._keep([], 1 << 12)
         return k
 
     assert sorted(_often_switching(4, keep)) == [0, 1, 2, 3]
-    assert len(executable._keeping) <= executable._KEPT_TOTAL >> 12
+    assert len(frames._keeping) <= frames._KEPT_TOTAL >> 12
 
 
 def test_frames_are_counted_again_when_others_are_kept_meanwhile(monkeypatch):
@@ -305,12 +305,12 @@ def test_frames_are_counted_again_when_others_are_kept_meanwhile(monkeypatch):
             every = super().__iter__()
             yield next(every)
             if len(self) < 3:
-                executable._keep([], 1)  # as the end of another object may, while this is read
+                frames._keep([], 1)  # as the end of another object may, while this is read
             yield from every
 
-    monkeypatch.setattr(executable, "_keeping", Kept([([], 5)]))
-    executable._keep([], 2)
-    assert executable._bytes_kept() == 8
+    monkeypatch.setattr(frames, "_keeping", Kept([([], 5)]))
+    frames._keep([], 2)
+    assert frames._bytes_kept() == 8
 
 
 def test_threads_with_many_shapes_share_the_bindings():

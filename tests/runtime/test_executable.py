@@ -25,7 +25,7 @@ from tracejit.core.ops import types
 from tracejit.jit.ir.graph import Graph, Location
 from tracejit.jit.ir.sizes import ShapeEnv
 from tracejit.jit.lowering.program import Instruction, Program
-from tracejit.jit.runtime import executable, runner
+from tracejit.jit.runtime import frames, runner
 from tracejit.jit.runtime.executable import Executable, ProgramError
 
 MODES = ["compiled", "python"]
@@ -279,7 +279,7 @@ def test_calls_on_the_short_path_use_the_threads_allowed_now(threads):
 
     def helpers():
         np.testing.assert_allclose(f(x).numpy(), expected, rtol=1e-5)
-        return {frame._job_words[0][runner.HELPERS] for frame in executable._sharing
+        return {frame._job_words[0][runner.HELPERS] for frame in frames._sharing
                 if frame.native.binding.output_bytes == [2400]}  # fmt: skip
 
     threads(2)

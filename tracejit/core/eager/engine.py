@@ -191,7 +191,8 @@ class Task:
                         continue
                 if grads is None:
                     grads = [None] * node.output_count
-                elif node.is_slice and active.tracer is not None and self._defers(node, grads):
+                elif node.is_slice and active.tracer is not None and self._defers(
+                        node, grads, active.tracer):
                     continue
                 self._visit(node, grads)
             for callback in self.callbacks:  # the list may grow meanwhile
@@ -244,18 +245,18 @@ class Task:
         self._pass_on(node.edges, results, node.late)
         return True
 
-    def _defers(self, node: Any, grads: list) -> bool:
+    def _defers(self, node: Any, grads: list, tracer: Any) -> bool:
         """Pass on the gradient of a part as such, if nobody looks on. Return False for the general
         way."""
         edge = node.edges[0]
         if edge is None or node.extras is not None or self.cuts is not None or active.anomaly:
             return False
-        if self.running is not None and not self._only_runs(node) or active.tracer.tracks():
+        if self.running is not None and not self._only_runs(node) or tracer.tracks():
             return False
         part = part_of(node, grads[0])
         if part is None:
             return False
-        active.tracer.applies(node)
+        tracer.applies(node)
         grads.clear()
         if not self.retain_graph:
             node.release()

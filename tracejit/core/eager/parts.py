@@ -11,7 +11,7 @@ lies, and -0.0 + 0.0 is 0.0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from tracejit.core.eager.accumulation import summed
@@ -67,13 +67,11 @@ class Parts:
     def whole(self) -> Any:
         """Return the gradient of the whole: a tensor, or a conditional one."""
         if len(self.places) < _FEW:
-            wholes = [
-                _with_condition(grad, lambda rows, place=place: _widened(
-                    rows, self.dim, self.size, *place))
-                for place, grad in self.arrived
-            ]
+            wholes = [_with_condition(grad, partial(self._alone, place))
+                      for place, grad in self.arrived]
             return reduce(_sum, wholes if self.base is None else [self.base, *wholes])
-        any_of, several = False, False  # when parts arrive, and when at two places
+        any_of: Any = False  # when parts arrive
+        several: Any = False  # when they do at two places
         for when in self.places.values():
             several = either(several, both(any_of, when))
             any_of = either(any_of, when)
@@ -125,13 +123,15 @@ class Parts:
             when = self.places[first, end]
             if when is not True and when is not any_of:
                 around = grad_of(self._narrowed(first, end, 0.0))
-                grad = _with_condition(
-                    grad, lambda rows, when=when, around=around: where(when.tensor(), rows, around))
+                grad = _with_condition(grad, partial(_chosen, when, around))
             pieces.append(grad)
             row = end
         if not same_structure(row, self.size):  # a symbolic size may equal it: an empty piece then
             pieces.append(self._narrowed(row, self.size, 0.0))
         return cat([_or_zeros(rows, always) for rows in pieces], self.dim)
+
+    def _alone(self, place: Place, rows: Any) -> Any:
+        return _widened(rows, self.dim, self.size, *place)
 
     def _narrowed(self, first: Any, end: Any, more: float | None = None) -> Any:
         """Return rows of the base, to which `more` is added; None without a base."""
@@ -197,6 +197,10 @@ def _or_zeros(grad: Any, always: Any) -> Any:
     if type(grad) is not ConditionalGrad:
         return grad
     return grad.grad if grad.condition is always else grad.or_zeros()
+
+
+def _chosen(when: Any, around: Any, rows: Any) -> Any:
+    return where(when.tensor(), rows, around)
 
 
 def _widened(rows: Any, dim: int, size: Any, first: int, end: int) -> Any:

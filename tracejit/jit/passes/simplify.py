@@ -170,7 +170,7 @@ def power_by_root(graph: Graph, node: Node) -> Any:
     found = root if exponent > 0 else 1.0 / root
     for _ in range(int(abs(exponent))):
         found = found * size if exponent > 0 else found / size
-    return pointwise.where(x == -math.inf, math.inf if exponent > 0 else 0.0, found)
+    return pointwise.where(pointwise.eq(x, -math.inf), math.inf if exponent > 0 else 0.0, found)
 
 
 def drop_expand(graph: Graph, node: Node) -> Any:
