@@ -30,7 +30,7 @@ A sum leaves its loop if all this holds:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tracejit.core.ops.movement import permute, reshape
 from tracejit.core.ops.record import REGISTRY
@@ -132,7 +132,7 @@ class _Sums:
         return False
 
     def _seen(self, value: Value) -> Value:
-        """Return the value to keep so that this one can be seen in it: a row, or what was turned."""
+        """Return the value to keep, in which this one is seen: a row, or what was turned."""
         while value.node is not None and value.node.op.name == "permute":
             value = value.node.inputs[0]
         source = value
