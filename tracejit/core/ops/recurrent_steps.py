@@ -1,7 +1,8 @@
 """States of an LSTM and of a GRU after a step, as one op each, and their gradients as others.
 
-In: both products, (N, gates H) or (gates H,), and the cell of an LSTM or the state of a GRU before.
-Out: h and the cell; h. Called by `nn/recurrence.py`. Eager mode runs each as one program (`Op.fused`); captured graphs open them.
+In: both products, (N, gates * H) or (gates * H,), and the cell of an LSTM or the state of a GRU
+before. Out: h and the cell; h. Called by `nn/recurrence.py`. Eager mode runs each as one program
+(`Op.fused`); captured graphs open them.
 """
 
 from __future__ import annotations
