@@ -76,8 +76,12 @@ def over_time(
     present  (T, N, 1), None for all: which elements of the batch a step is for; the others
              keep their state
     """
+    w_ih, w_hh, b_ih, b_hh, projection = weights
+    if b_hh is not None and step is not gru_step:  # a GRU scales the bias of its new gate
+        b_ih, b_hh = b_ih + b_hh, None
+    weights = w_ih, w_hh, b_ih, b_hh, projection
     # of all steps at once: only the product with h has to wait
-    inputs = F.linear(input, weights[0], weights[2])
+    inputs = F.linear(input, w_ih, b_ih)
     if backward:
         inputs, present = inputs.flip(0), None if present is None else present.flip(0)
     rest = () if present is None else (present,)
