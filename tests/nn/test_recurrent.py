@@ -126,7 +126,7 @@ def test_a_captured_layer_is_one_loop(name):
         for steps in (1000, 2, 17):
             assert call(tracejit.randn(steps, 2, 3)).shape == (steps, 2, 4)
     graph = str(call.graph(tracejit.randn(40, 2, 3)))
-    step = "lstm_gates" if name == "LSTM" else "tanh"
+    step = {"LSTM": "lstm_gates", "GRU": "gru_gates", "RNN": "tanh"}[name]
     assert graph.count("for_loop") == 1 and step in graph
 
 

@@ -1,4 +1,4 @@
-"""Products of rows leave their loop as one product before it; results differ by rounding alone."""
+"""Products of rows leave their loop as one product before it; results differ by rounding."""
 
 import numpy as np
 import pytest

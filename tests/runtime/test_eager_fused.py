@@ -12,7 +12,7 @@ from tracejit import config
 from tracejit.core.eager import dispatch
 from tracejit.core.memory import empty_cache, reset_peak, stats
 from tracejit.core.ops.record import REGISTRY
-from tracejit.core.ops.recurrent_steps import lstm_gates
+from tracejit.core.ops.recurrent_steps import gru_gates, lstm_gates
 from tracejit.jit.runtime import cache, eager_fused, eager_kernels
 
 F = tracejit.nn.functional
@@ -23,10 +23,10 @@ def normal(*shape, dtype="f4"):
     return tracejit.tensor(RNG.standard_normal(shape).astype(dtype))
 
 
-def cells(x):
-    """Columns as the gates of an LSTM and its cells."""
-    count = x.shape[1] // 5
-    return x[:, :4 * count], x[:, 4 * count:5 * count]
+def parts(x, gates):
+    """Make both products of a recurrent step, and the state before it."""
+    x, count = x.repeat(1, 2 * gates + 1), x.shape[1]
+    return x[:, :gates * count], x[:, gates * count:-count].cos(), x[:, -count:]
 
 
 # Each is a function of (x, w), where x is (rows, columns) and w has one element a column.
@@ -41,7 +41,8 @@ CALLS = {
     "silu": lambda x, w: F.silu(x),
     "erf": lambda x, w: x.erf(),
     "sigmoid": lambda x, w: x.sigmoid(),
-    "lstm": lambda x, w: sum(lstm_gates(*cells(x))),
+    "lstm": lambda x, w: sum(lstm_gates(*parts(x, 4))),
+    "gru": lambda x, w: gru_gates(*parts(x, 3)),
     "cross_entropy": lambda x, w: F.cross_entropy(x, tracejit.arange(x.shape[0]) % x.shape[1]),
     "cross_entropy, weights": lambda x, w: F.cross_entropy(
         x, tracejit.arange(x.shape[0]) % x.shape[1], w.abs(), label_smoothing=0.1),

@@ -17,15 +17,11 @@ from tracejit.core.eager.recording import active
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.joining import stack
 from tracejit.core.ops.pointwise_logic import where
-from tracejit.core.ops.recurrent_steps import lstm_gates
+from tracejit.core.ops.recurrent_steps import gru_after, lstm_gates
 from tracejit.nn import functional as F
 
 State = tuple[Any, ...]  # h, and c of an LSTM
 Weights = tuple[Any, Any, Any, Any, Any]  # of inputs, of states, their biases, of the projection
-
-
-def _gates(x: Any, count: int) -> tuple[Any, ...]:
-    return x.unflatten(-1, (count, -1)).unbind(-2)
 
 
 def tanh_step(x: Any, state: State, weights: Weights) -> State:
@@ -41,19 +37,14 @@ def relu_step(x: Any, state: State, weights: Weights) -> State:
 def lstm_step(x: Any, state: State, weights: Weights) -> State:
     """Return h and c of an LSTM; gates: input, forget, cell, output."""
     h, c = state
-    h, c = lstm_gates(x + F.linear(h, weights[1], weights[3]), c)
+    h, c = lstm_gates(x, F.linear(h, weights[1], weights[3]), c)
     return h if weights[4] is None else F.linear(h, weights[4]), c
 
 
 def gru_step(x: Any, state: State, weights: Weights) -> State:
     """Return h of a GRU; gates: reset, update, new."""
     (h,) = state
-    xr, xz, xn = _gates(x, 3)
-    hr, hz, hn = _gates(F.linear(h, weights[1], weights[3]), 3)
-    # as in PyTorch the reset gate scales the product with h, bias included
-    n = F.tanh(xn + F.sigmoid(xr + hr) * hn)
-    # (1 - z) * n + z * h
-    return (n + F.sigmoid(xz + hz) * (h - n),)
+    return (gru_after(x, F.linear(h, weights[1], weights[3]), h),)
 
 
 def _loop(step: Callable, inputs: Any, state: State, weights: Weights) -> tuple[Any, State]:
@@ -85,8 +76,12 @@ def over_time(
     present  (T, N, 1), None for all: which elements of the batch a step is for; the others
              keep their state
     """
+    w_ih, w_hh, b_ih, b_hh, projection = weights
+    if b_hh is not None and step is not gru_step:  # a GRU scales the bias of its new gate
+        b_ih, b_hh = b_ih + b_hh, None
+    weights = w_ih, w_hh, b_ih, b_hh, projection
     # of all steps at once: only the product with h has to wait
-    inputs = F.linear(input, weights[0], weights[2])
+    inputs = F.linear(input, w_ih, b_ih)
     if backward:
         inputs, present = inputs.flip(0), None if present is None else present.flip(0)
     rest = () if present is None else (present,)

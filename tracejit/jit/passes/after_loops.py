@@ -30,7 +30,7 @@ A sum leaves its loop if all this holds:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tracejit.core.ops.movement import permute, reshape
 from tracejit.core.ops.record import REGISTRY
@@ -132,7 +132,7 @@ class _Sums:
         return False
 
     def _seen(self, value: Value) -> Value:
-        """Return the value to keep so that this one can be seen in it: a row, or what was turned."""
+        """Return the value to keep, in which this one is seen: a row, or what was turned."""
         while value.node is not None and value.node.op.name == "permute":
             value = value.node.inputs[0]
         source = value
@@ -175,6 +175,10 @@ class _Sums:
         assert node is not None
         self.graph.location = node.location
         if node.op.name in _VIEWS:
+            source = node.inputs[0].node
+            if node.op.name == "permute" and source is not None and source.op.name == "matmul":
+                if tuple(node.attributes["dims"]) == (1, 0):
+                    return self._product(source, turned=True)
             return self.graph.append(node.op, (self._after(node.inputs[0]),), node.attributes)
         if node.op.name == "add":
             return self.graph.append(node.op, [self._after(x) for x in node.inputs], {})
@@ -183,13 +187,18 @@ class _Sums:
             found = self.graph.append(node.op, (self._all(node.inputs[0]),),
                                       {**node.attributes, "dims": dims, "keepdim": False})
             return reshape(found, shape=value.shape)
+        return self._product(node)
+
+    def _product(self, node: Node, turned: bool = False) -> Value:
+        """Return the sum of a product over all iterations, or its transpose."""
         left, right = node.inputs
         trips = self.node.attributes["trip_count"]
         (m, k), n = left.shape, right.shape[1]
         # Of the left matrices, columns of all iterations stand side by side.
         left = reshape(permute(self._all(left), (0, 2, 1)), (trips * k, m))
         right = reshape(self._all(right), (trips * k, n))
-        return self.graph.append(node.op, (permute(left, (1, 0)), right), node.attributes)
+        first, second = (right, left) if turned else (left, right)
+        return self.graph.append(node.op, (permute(first, (1, 0)), second), node.attributes)
 
     def _all(self, value: Value) -> Value:
         """Return the value of all iterations, along a new first dimension."""
