@@ -18,6 +18,7 @@ from typing import Any
 import tracejit as tj
 from tests.capture import (
     programs_absent_gradients,
+    programs_absent_names,
     programs_aliasing,
     programs_appended,
     programs_arrays,
@@ -117,6 +118,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
         programs_attributes,
         programs_arrays,
         programs_asked_names,
+        programs_absent_names,
         programs_left_alone,
         programs_library_objects,
         programs_missing_attributes,

@@ -272,4 +272,33 @@ def rolled_without_dimensions(jit):
     return out
 
 
+def views_are_detached_in_place(jit):
+    """It raises for views. They may come after calls with tensors that are none, and be those of a
+    module or a container."""
+    class Cell(tj.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.state = tj.zeros(2)
+
+        @jit
+        def forward(self, x):
+            self.state.detach_()
+            self.state = self.state + x
+            return self.state * 1
+
+    f, g, cell = jit(lambda x: x.detach_() * 2), jit(lambda xs: [x.detach_() for x in xs]), Cell()
+    fresh = [lambda: tj.ones(2), lambda: tj.ones(2, requires_grad=True) * 3]
+    views = [lambda: tj.ones(4)[:2], lambda: (tj.ones(2, requires_grad=True) * 3)[:],
+             lambda: tj.ones(2, 2)[0], lambda: tj.ones(1).expand(2)]
+    out = []
+    for made in (*fresh, *views, *fresh):
+        out += [tried(f, made()) for _ in range(3)]
+        out.append(tried(g, [tj.ones(2), made()]))
+        out += [tried(cell, tj.ones(2)) for _ in range(2)]
+        cell.state = made()
+        out += [tried(cell, tj.ones(2)) for _ in range(2)]
+        cell.state = tj.zeros(2)
+    return out
+
+
 PROGRAMS = programs_in(globals())

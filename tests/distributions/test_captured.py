@@ -228,3 +228,36 @@ def test_a_branch_may_check_and_draw_nothing_else():
     for sign in (1.0, -1.0, 1.0):
         x, c = tracejit.zeros(3), tracejit.full((1,), sign)
         np.testing.assert_allclose(captured(x, c).numpy(), step(x, c).numpy())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_parameter_that_a_call_computes_is_kept_outside(mode):
+    """Reading `logits` in a captured call sets it on the caller's object, once."""
+    def program(jit):
+        leaf = tracejit.tensor([0.2, 0.7], requires_grad=True)
+        kept = D.Bernoulli(probs=leaf)
+
+        @jit
+        def f(d, x):
+            return (d.logits * x).sum(), d.logits is d.logits, D.Categorical(logits=x).probs
+
+        told = []
+        for d in (kept, kept, kept, D.Bernoulli(probs=leaf * 0.5), D.Bernoulli(logits=leaf)):
+            result, same, made = f(d, tracejit.ones(2))
+            told += [result.item(), same, made.tolist(), sorted(vars(d)), d.logits is d.logits]
+        kept.logits = tracejit.zeros(2)
+        told.append(f(kept, tracejit.ones(2))[0].item())
+        del kept.logits
+        with tracejit.no_grad():
+            leaf.copy_(tracejit.tensor([0.4, 0.9]))
+        told.append(f(kept, tracejit.ones(2))[0].item())
+        gradient, = tracejit.autograd.grad(f(kept, tracejit.ones(2))[0], leaf)
+        return [*told, gradient.tolist()]
+
+    plain = program(lambda f: f)
+    captured = program(lambda f: tracejit.script(f, mode=mode))
+    for mine, expected in zip(captured, plain, strict=True):
+        if isinstance(expected, float) or np.asarray(expected).dtype.kind == "f":
+            np.testing.assert_allclose(mine, expected, rtol=1e-6)
+        else:
+            assert mine == expected

@@ -822,6 +822,22 @@ def place_in_its_storage(jit):
 
 
 @recompiles(
+    "x: no view -> float32, 1 dimensions, requires_grad=False, shape [2]; the program holds for "
+    "this value only; keep it the same between calls",
+)
+def view_that_is_detached_in_place(jit):
+    @jit  # here
+    def f(x):
+        try:
+            return x.detach_() * 2
+        except RuntimeError:
+            return x
+
+    f(tj.ones(2))
+    f(tj.ones(4)[:2])
+
+
+@recompiles(
     "net.forward: absent -> there; the program holds for this value only; keep it the same "
     "between calls",
 )

@@ -13,7 +13,7 @@ from tracejit.distributions import constraints
 from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import given_one, logits_to_probs, probs_to_logits
-from tracejit.distributions.validation import Derived
+from tracejit.distributions.validation import lazy_property
 
 
 class Categorical(ExponentialFamily):
@@ -47,12 +47,12 @@ class Categorical(ExponentialFamily):
         self._num_events = self._param.size()[-1]
         super().__init__(self._param.size()[:-1], validate_args=validate_args)
 
-    @Derived
+    @lazy_property
     def logits(self) -> Any:
         """log(probs)."""
         return probs_to_logits(self.probs)
 
-    @Derived
+    @lazy_property
     def probs(self) -> Any:
         """softmax(logits)."""
         return logits_to_probs(self.logits)

@@ -15,7 +15,7 @@ from tracejit.distributions.utils import (
     logits_to_probs,
     probs_to_logits,
 )
-from tracejit.distributions.validation import Derived
+from tracejit.distributions.validation import lazy_property
 
 
 class Chances(Distribution):
@@ -28,16 +28,16 @@ class Chances(Distribution):
         given_one(probs, logits)
         self._given = "logits" if probs is None else "probs"
         *rest, param = broadcast_all(*others, logits if probs is None else probs)
-        # hides the `Derived` of that name, which has no __set__
+        # hides the `lazy_property` of that name, which has no __set__
         setattr(self, self._given, param)
         return tuple(rest)
 
-    @Derived
+    @lazy_property
     def logits(self) -> Any:
         """log(probs / (1 - probs))."""
         return probs_to_logits(self.probs, is_binary=True)
 
-    @Derived
+    @lazy_property
     def probs(self) -> Any:
         """sigmoid(logits)."""
         return logits_to_probs(self.logits, is_binary=True)

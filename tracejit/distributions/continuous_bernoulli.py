@@ -13,7 +13,7 @@ from tracejit.distributions.chances import Chances
 from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all, clamp_probs, logits_to_probs, uniform
-from tracejit.distributions.validation import Derived
+from tracejit.distributions.validation import lazy_property
 
 
 class ContinuousBernoulli(Chances, ExponentialFamily):
@@ -45,7 +45,7 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
         return expanded(self, ContinuousBernoulli, _instance, batch_shape, _given=self._given,
                         _lims=self._lims, **given)
 
-    @Derived
+    @lazy_property
     def probs(self) -> Any:
         """sigmoid(logits)."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))

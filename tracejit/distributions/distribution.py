@@ -14,7 +14,7 @@ from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.size import Size
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import shapes
-from tracejit.distributions.validation import Derived, check_parameters, require
+from tracejit.distributions.validation import check_parameters, require
 
 _checked_by_default = __debug__  # a global and no class attribute: captured calls guard those
 
@@ -193,13 +193,8 @@ class Distribution:
                              f"{value.shape} vs {expected}.") from None
 
     def __repr__(self) -> str:
-        shown = []
-        for name in self.arg_constraints:
-            if not isinstance(getattr(type(self), name, None), (property, Derived)):
-                shown.append(f"{name}: {_shown(getattr(self, name))}")
-            # of parameters that follow from each other, show the one that was given
-            elif getattr(self, "_given", None) == name:
-                shown.append(f"{name}: {_shown(getattr(self, name))}")
+        kept = vars(self)  # the parameters that were given, and those computed since
+        shown = [f"{name}: {_shown(kept[name])}" for name in self.arg_constraints if name in kept]
         return f"{self.__class__.__name__}({', '.join(shown)})"
 
 

@@ -13,7 +13,7 @@ from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.multivariate_normal import half_log_det, squared_distance
 from tracejit.distributions.utils import standard_normal
-from tracejit.distributions.validation import Derived
+from tracejit.distributions.validation import lazy_property
 
 
 class LowRankMultivariateNormal(Distribution):
@@ -88,12 +88,12 @@ class LowRankMultivariateNormal(Distribution):
     def mode(self) -> Any:
         return self.loc
 
-    @Derived
+    @lazy_property
     def variance(self) -> Any:
         """Diagonal of the covariance."""
         return self.cov_factor.pow(2).sum(-1) + self.cov_diag
 
-    @Derived
+    @lazy_property
     def scale_tril(self) -> Any:
         """Lower triangular Cholesky factor of the covariance."""
         # the diagonal is taken out: I + a positive matrix keeps its factor when it is rounded
@@ -103,12 +103,12 @@ class LowRankMultivariateNormal(Distribution):
         one = tracejit.eye(product.shape[-1], dtype=product.dtype, device=product.device)
         return root * tracejit.linalg.cholesky(product + one)
 
-    @Derived
+    @lazy_property
     def covariance_matrix(self) -> Any:
         """W @ W.T + diag(D)"""
         return self.cov_factor @ self.cov_factor.mT + tracejit.diag_embed(self.cov_diag)
 
-    @Derived
+    @lazy_property
     def precision_matrix(self) -> Any:
         """Inverse of the covariance, by Woodbury's identity."""
         part = tracejit.linalg.solve_triangular(self._capacitance(), self._over_diagonal(),

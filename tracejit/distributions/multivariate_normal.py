@@ -12,7 +12,7 @@ from tracejit.distributions import constraints
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import standard_normal
-from tracejit.distributions.validation import Derived
+from tracejit.distributions.validation import lazy_property
 
 
 def squared_distance(scale_tril: Any, away: Any) -> Any:
@@ -109,17 +109,17 @@ class MultivariateNormal(Distribution):
         n = self._event_shape[0]
         return matrix.expand((*self._batch_shape, n, n))
 
-    @Derived
+    @lazy_property
     def scale_tril(self) -> Any:
         """Lower triangular Cholesky factor of the covariance."""
         return self._wide(self._unbroadcasted_scale_tril)
 
-    @Derived
+    @lazy_property
     def covariance_matrix(self) -> Any:
         """L times its transpose."""
         return self._wide(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
-    @Derived
+    @lazy_property
     def precision_matrix(self) -> Any:
         """Inverse of the covariance."""
         return self._wide(tracejit.cholesky_inverse(self._unbroadcasted_scale_tril))

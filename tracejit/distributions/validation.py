@@ -22,26 +22,7 @@ from tracejit.distributions import constraints
 _INVALID = ErrorOf(ValueError, ("invalid values",))
 
 
-class Derived:
-    """Parameter that instances have, or that is computed from another one at each access.
-
-    >>> class Odds:
-    ...     probs = Derived(lambda self: self.odds / (1 + self.odds))
-    >>> odds = Odds()
-    >>> odds.odds = 1.0
-    >>> odds.probs
-    0.5
-    """
-
-    def __init__(self, function: Callable[[Any], Any]):
-        self.function = function
-        self.__doc__ = function.__doc__
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else self.function(instance)
-
-
-class lazy_property(Derived):
+class lazy_property:
     """Property that is computed at the first read, always with gradients, and then kept.
 
     >>> class Odds:
@@ -52,6 +33,10 @@ class lazy_property(Derived):
     >>> odds.probs is odds.probs
     True
     """
+
+    def __init__(self, function: Callable[[Any], Any]):
+        self.function = function
+        self.__doc__ = function.__doc__
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
@@ -93,7 +78,7 @@ def check_parameters(distribution: Any) -> None:
                       "`validate_args=False` to turn off validation.", stacklevel=4)
         return
     for name, constraint in declared.items():
-        computed = isinstance(getattr(type(distribution), name, None), Derived)
+        computed = isinstance(getattr(type(distribution), name, None), lazy_property)
         # a computed parameter follows from one that is checked
         given = not computed or name in vars(distribution)
         if given and not constraints.is_dependent(constraint):

@@ -17,7 +17,7 @@ from tracejit.distributions.gamma import Chi2
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.multivariate_normal import from_precision, half_log_det
 from tracejit.distributions.utils import standard_normal
-from tracejit.distributions.validation import Derived
+from tracejit.distributions.validation import lazy_property
 
 
 class Wishart(ExponentialFamily):
@@ -75,19 +75,19 @@ class Wishart(ExponentialFamily):
         return expanded(self, Wishart, _instance, batch_shape, _given=self._given,
                         df=self.df.expand(batch_shape), **given)
 
-    @Derived
+    @lazy_property
     def scale_tril(self) -> Any:
         """Lower triangular Cholesky factor of the covariance."""
         if self._given == "precision_matrix":
             return from_precision(self.precision_matrix)
         return tracejit.linalg.cholesky(self.covariance_matrix)
 
-    @Derived
+    @lazy_property
     def covariance_matrix(self) -> Any:
         """Covariance of the vectors."""
         return self.scale_tril @ self.scale_tril.mT
 
-    @Derived
+    @lazy_property
     def precision_matrix(self) -> Any:
         """Inverse of the covariance."""
         return tracejit.cholesky_inverse(self.scale_tril)

@@ -382,6 +382,10 @@ class Mapping:
         state = tensor._traced
         return self.outside(lambda: self.sample(state.whole.detach(), state.views))
 
+    def refuses_views(self, tensor: Any) -> None:
+        if self.below is not None and not self.has(tensor):
+            self.outside(self.below.refuses_views, tensor)
+
     def forgets(self, tensor: Any) -> None:
         """Do nothing: the tracer below has seen `severed`."""
 

@@ -221,6 +221,8 @@ class Differentiable(TensorState):
                                "gradients are views of "
                                "DDP buckets, and hence detach_() cannot be called on these "
                                "gradients.")
+        if active.tracer is not None:
+            active.tracer.refuses_views(self)
         if active.tracer is not None and active.tracer.severed(self) is not self:
             raise NotImplementedError("detach_() of a tensor that is mapped over; use detach()")
         hooks.announce(self)

@@ -80,6 +80,7 @@ class Tracer(Protocol):
     def alias(self, tensor: Any) -> Any: ...  # deferred, the same memory, no history
     # the tensor without its history on outer levels (mapping, forward mode)
     def severed(self, tensor: Any) -> Any: ...
+    def refuses_views(self, tensor: Any) -> None: ...  # the op raises if the tensor is a view
     def forgets(self, tensor: Any) -> None: ...  # it lost its history on this tape
     # a custom Function of these tensors puts its node on the tape
     def hides(self, tensors: Any) -> None: ...

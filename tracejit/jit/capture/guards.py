@@ -38,7 +38,7 @@ from tracejit.core.eager.origins import standing
 from tracejit.core.eager.recording import active, ever
 from tracejit.core.eager.tape import grad_fn_of, refresh
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import counting_family, family_of
+from tracejit.core.eager.views import chain_of, counting_family, family_of
 from tracejit.core.memory import devices
 from tracejit.core.ops import autocast
 from tracejit.core.ops.types import default as default_type
@@ -69,6 +69,7 @@ from tracejit.jit.capture.inputs import hooks_of
 from tracejit.jit.capture.looking import (
     ABSENT,
     attribute_of,
+    cell_contents,
     class_attribute,
     instance_dict,
     is_a,
@@ -110,8 +111,10 @@ class GuardSet:
         distinct: Sequence[Source] = (),
         numbered: Sequence[Source] = (),
         offsets: Container[int] = (),
+        no_views: Container[int] = (),
     ):
         self.offsets = offsets  # ids of tensors whose start in a storage was read
+        self.no_views = no_views  # ids of tensors of which code raises if they are views
         self.is_call_sym = is_call_sym
         self.entered = state.entered
         self.lifted = {id(p.value) for p in inputs if is_a(p, Source)}
@@ -286,7 +289,7 @@ class GuardSet:
         if source.how == "constant":
             return self._constant(source.value)
         if source.how == "cell":
-            return f"{self._constant(source.key)}.cell_contents"
+            return f"{self._constant(cell_contents)}({self._constant(source.key)})"
         parent = self._variable_of(source.parent)  # type: ignore[arg-type]
         if source.how == "key" and type(source.key) is not weakref.ref:
             return self._constant(source.key)
@@ -300,7 +303,7 @@ class GuardSet:
         if source.how == "variable":
             return f"{parent}.__closure__[{source.key}]"
         if source.how == "closure":
-            return f"{self._constant(_contents_of)}({parent}.__closure__[{source.key}])"
+            return f"{self._constant(cell_contents)}({parent}.__closure__[{source.key}])"
         if source.how == "slot":
             if not reads_plainly(source.parent.value):  # type: ignore[union-attr]
                 return f"{self._constant(slot_of)}({parent}, {source.key!r})"
@@ -518,6 +521,9 @@ class GuardSet:
         if id(value) in self.offsets:
             self._fail(f"{name}._offset != {value._offset}", source,
                        f"{value._offset} elements into its storage")
+        if id(value) in self.no_views:
+            chain = self._constant(chain_of)
+            self._fail(f"{name}._view is not None and {chain}({name})[1]", source, "no view")
         if id(value) in self.lifted and value._requires_grad:
             hooks = hooks_of(value)
             self._fail(
@@ -547,13 +553,6 @@ def _leaf_text(name: str, leaf: bool) -> str:
     """Return the condition under which a tensor is no leaf any more, or has become one."""
     unless = f"{name}._node is not None and " if leaf else ""
     return f"{unless}is_leaf({name}) is not {leaf}"
-
-
-def _contents_of(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return ABSENT
 
 
 def counter_of(tensor: Tensor) -> str:

@@ -15,7 +15,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
-from types import CellType, FrameType, FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from tracejit.jit.capture.access_path import CACHED, Source, key_of
@@ -36,6 +36,7 @@ from tracejit.jit.capture.looking import (
     ByClass,
     attribute_of,
     bases_of,
+    cell_contents,
     class_attribute,
     instance_dict,
     is_a,
@@ -319,14 +320,7 @@ def _reached(function: Any) -> Iterator[Any]:
             todo += names_in(found).values() if is_mutable_class(found) else ()
         elif is_code:
             todo += [found.__globals__.get(name) for name in names_of(key).globals]
-            todo += [_contents(cell) for cell in found.__closure__ or ()]
-
-
-def _contents(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
+            todo += [cell_contents(cell) for cell in found.__closure__ or ()]
 
 
 def methods_of(cls: type) -> frozenset[CodeNames]:

@@ -13,6 +13,7 @@ import ctypes
 import threading
 import weakref
 from types import (
+    CellType,
     GetSetDescriptorType,
     MappingProxyType,
     MemberDescriptorType,
@@ -230,6 +231,14 @@ def module_title(module: Any) -> str:
     if own.get("__package__") == "tracejit" and "__path__" in own:
         return "tracejit"
     return str(own.get("__name__", ""))
+
+
+def cell_contents(cell: CellType) -> Any:
+    """Return the value of a closed-over variable; ABSENT while it has none."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
 
 
 def title(function: Any) -> str:

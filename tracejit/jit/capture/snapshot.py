@@ -33,6 +33,7 @@ from tracejit.jit.capture import memory_words as words
 from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.contents import length
 from tracejit.jit.capture.looking import (
+    ABSENT,
     class_attribute,
     instance_dict,
     is_a,
@@ -128,7 +129,7 @@ class Coverage:
             return self._steady((-1 - id(table), "entries"), lambda: _dict_rows(table))
         if how == "cell":
             self._held(source, value)
-            return {(self.number[id(source)], "cell"): [(id(key) + words.CELL, id(value))]}
+            return {(self.number[id(source)], "cell"): [_cell_row(key, value)]}
         k = self._fixed(source.parent)
         parent = self.values[k]
         told = how in ("own_names", "missing_names")
@@ -297,8 +298,12 @@ def _closure_rows(function: Any, key: int, value: Any) -> Rows:
     return [
         (id(function) + words.function_offset("__closure__"), id(cells)),
         (id(cells) + words.TUPLE_ITEMS + 8 * key, id(cells[key])),
-        (id(cells[key]) + words.CELL, id(value)),
+        _cell_row(cells[key], value),
     ]
+
+
+def _cell_row(cell: Any, value: Any) -> tuple[int, int]:
+    return id(cell) + words.CELL, 0 if value is ABSENT else id(value)  # empty: no pointer
 
 
 def _sequence_rows(value: Any) -> Rows:

@@ -53,6 +53,7 @@ from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.looking import (
     ABSENT,
     attribute_of,
+    cell_contents,
     dict_offset,
     instance_dict,
     is_a,
@@ -356,11 +357,7 @@ class ReachableState(AttributeReads):
             if getattr(function, name):
                 self._child(source, "slot", name, getattr(function, name), f"{source.text}.{name}")
         for k, (name, cell) in enumerate(zip(code.co_freevars, function.__closure__ or ())):
-            try:
-                value = cell.cell_contents
-            except ValueError:  # not assigned yet
-                value = ABSENT
-            self._child(source, "closure", k, value, name)
+            self._child(source, "closure", k, cell_contents(cell), name)
 
     def commit_container(self, container: Any) -> None:
         """Take the container's contents as its state before the call."""

@@ -157,6 +157,7 @@ class Tracer:
         self.graph.scope.shown = lambda: active.tracer is not None or is_asked_by_user()
         self.lifted: dict[int, LiftedInput] = {}
         self.offsets_read: set[int] = set()  # ids of the caller's tensors whose offset was read
+        self.views_refused: set[int] = set()  # ids of those that must not be views
         self.by_place: dict[tuple, FunctionalTensor] = {}
         self.intervals = IntervalMap()
         self.version_counters: dict[int, VersionCounter] = {}  # by id of the Storage
@@ -544,6 +545,11 @@ class Tracer:
     def severed(self, tensor: Tensor) -> Tensor:
         """Return the tensor itself: no other tape has history of it."""
         return tensor
+
+    def refuses_views(self, tensor: Tensor) -> None:
+        """Guard that the tensor is no view: the plain function raises for one."""
+        if tensor._traced is None:
+            self.root.views_refused.add(id(tensor))
 
     def forgets(self, tensor: Tensor) -> None:
         """Let gradients stop at the tensor's present value."""

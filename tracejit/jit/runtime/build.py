@@ -125,6 +125,7 @@ class CacheEntryBuilder:
             self._distinct(builder.changed, changed),
             tracer.identities.numbered(self.state),
             tracer.offsets_read,
+            tracer.views_refused,
         )
         self.numbers = reader(builder.numbers, self._number_source)
         self.sources = builder.sources

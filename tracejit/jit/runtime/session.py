@@ -7,7 +7,6 @@ the reasons why there is none. Called by `jit.CompiledFunction` when no entry se
 
 from __future__ import annotations
 
-import builtins
 import dis
 import sys
 import warnings
@@ -65,7 +64,7 @@ from tracejit.jit.capture.lift_numbers import (
     write,
 )
 from tracejit.jit.capture.location import is_internal_code
-from tracejit.jit.capture.looking import ABSENT, attribute_of, is_a, module_title
+from tracejit.jit.capture.looking import ABSENT, attribute_of, cell_contents, is_a, module_title
 from tracejit.jit.capture.module_reads import Reads
 from tracejit.jit.capture.plain_arguments import WANT_INTS, plain_numbers
 from tracejit.jit.capture.recursion import deeper
@@ -389,8 +388,9 @@ class CaptureSession:
             for name in sorted(names.globals):
                 container = frame.f_globals
                 state.add_root("global", container, name, container.get(name, ABSENT), name)
-                if name not in container and hasattr(builtins, name):
-                    state.add_root("global", vars(builtins), name, getattr(builtins, name), name)
+                if name not in container:  # then a builtin, or nothing: it may come later
+                    builtin = frame.f_builtins
+                    state.add_root("global", builtin, name, builtin.get(name, ABSENT), name)
             self._imports(names, frame)
             module = sys.modules.get(frame.f_globals.get("__name__", ""))
             if module is not None and "modules" in names.dynamic_owners:
@@ -430,10 +430,7 @@ class CaptureSession:
         function = attribute_of(self.function, "__func__", self.function)
         if attribute_of(function, "__code__") is code:
             for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-                try:
-                    self.state.add_root("cell", cell, cell, cell.cell_contents, name)
-                except ValueError:  # the variable is not assigned yet
-                    continue
+                self.state.add_root("cell", cell, cell, cell_contents(cell), name)
         elif code in self.inner:  # what it closes over was made inside the call too
             return
         elif not self._method(code, frame) and code.co_freevars:
