@@ -170,7 +170,8 @@ LAZY = [
     ("LowRankMultivariateNormal", "cov_diag", [1.0, 2.0],
      ["variance", "scale_tril", "covariance_matrix", "precision_matrix"]),
 ]  # fmt: skip
-BESIDE = {"Binomial": lambda t: {"total_count": 3}, "NegativeBinomial": lambda t: {"total_count": 3},
+BESIDE = {"Binomial": lambda t: {"total_count": 3},
+          "NegativeBinomial": lambda t: {"total_count": 3},
           "MultivariateNormal": lambda t: {"loc": t.zeros(2)},
           "Wishart": lambda t: {"df": t.tensor(3.0)},
           "LowRankMultivariateNormal": lambda t: {
