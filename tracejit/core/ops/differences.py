@@ -65,6 +65,9 @@ def _areas(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
     """Return the area over each pair of neighbours, and the dimension."""
     if not y.shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if y.dtype is bool_ or x is not None and x.dtype is bool_:
+        which = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {which}, but bool is not supported")
     k = normalize_dim(dim, len(y.shape))
     pairs = slice_along(y, k, None, -1) + slice_along(y, k, 1, None)
     if x is None:

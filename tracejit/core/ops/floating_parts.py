@@ -147,7 +147,7 @@ def ldexp(input: Any, other: Any) -> Any:
     """Return input * 2 ** other; both broadcast, and integers give the default dtype.
 
     Floats keep their dtype where `other` holds integers. The result is then the exact product,
-    rounded once.
+    rounded once. NotImplementedError for floats if `other` holds booleans.
 
     >>> import tracejit
     >>> tracejit.ldexp(tracejit.tensor([1.0, 3.0]), tracejit.tensor([2, -1]))
@@ -156,6 +156,8 @@ def ldexp(input: Any, other: Any) -> Any:
     must_be_tensors("ldexp", BOTH, (input, other))
     if input.dtype.category == FLOATING and other.dtype.category == INTEGER:
         return ldexp_record(input, other)
+    if input.dtype.category == FLOATING and other.dtype is bool_:
+        raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
     return input * pow(2.0, other)
 
 

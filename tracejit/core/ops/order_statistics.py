@@ -184,14 +184,14 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     >>> tracejit.tensor([3.0, 1.0, 2.0]).kthvalue(2).values
     tensor(2.)
     """
-    if input.dtype.category == COMPLEX:
-        _check(input, "kthvalue")
     row, number = _row(input, dim, "kthvalue"), as_size(k)
     size = input.shape[row] if input.shape else 1
     if number < 1 or number > size:
         raise RuntimeError(
             f"kthvalue(): selected number k out of range for dimension {hint(row)}"
         )
+    if input.shape or input.dtype.category == COMPLEX:
+        _check(input, "kthvalue")
     return KthvalueResult(*_picked(kthvalue_along, input, row, keepdim, k=number))
 
 

@@ -486,4 +486,3 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 for _spelling, _binary in _OPERATORS.items():
     method(f"__{_spelling}__")(operator(_binary))
     method(f"__r{_spelling}__")(operator(_binary, reflect=True))
-method("__pos__")(lambda self: self)

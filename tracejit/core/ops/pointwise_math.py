@@ -138,9 +138,12 @@ def abs(input: Any) -> Any:
     >>> import tracejit
     >>> tracejit.abs(tracejit.tensor([-1, 2]))
     tensor([1, 2])
+
+    NotImplementedError for booleans.
     """
     if input.dtype.category == COMPLEX:
         return magnitude(input)
+    _no_bool(_abs, (input,))
     return _abs(input) if input.dtype.is_signed else copy(input)
 
 
@@ -251,6 +254,9 @@ def positive(input: Any) -> Any:
     if input.dtype is bool_:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
+
+
+method("__pos__")(positive)
 
 
 def deg2rad(input: Any) -> Any:

@@ -82,6 +82,13 @@ def _ordered(input: Any, name: str) -> Any:
     return input
 
 
+def _with_places(input: Any, name: str) -> Any:
+    """Return `input`; raise PyTorch's error if the place of its extreme cannot be asked for."""
+    if input.dtype is bool_:
+        raise RuntimeError(f"{name}: does not support bool input")
+    return _ordered(input, name)
+
+
 def _one_or_all(input: Any, dim: Any) -> int | None:
     """Return one dimension, or None; TypeError for several."""
     return None if dim is None else normalize_dim(dim, len(input.shape))
@@ -233,7 +240,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     found = _argmax_direct.direct(input, dim, keepdim)
     if found is not NotImplemented:
         return found
-    dims = _nonempty(_ordered(input, "argmax()"), _one_or_all(input, dim), "argmax")
+    dims = _nonempty(_with_places(input, "argmax()"), _one_or_all(input, dim), "argmax")
     return argmax_record(input, dims=dims, keepdim=bool(keepdim))
 
 
@@ -246,7 +253,7 @@ def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     >>> tracejit.argmin(tracejit.tensor([3, 1, 2]))
     tensor(1)
     """
-    dims = _nonempty(_ordered(input, "argmin()"), _one_or_all(input, dim), "argmin")
+    dims = _nonempty(_with_places(input, "argmin()"), _one_or_all(input, dim), "argmin")
     return argmin_record(input, dims=dims, keepdim=bool(keepdim))
 
 

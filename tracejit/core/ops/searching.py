@@ -167,7 +167,10 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
     tensor([ True, False,  True])
     """
     given = elements, test_elements
-    must_be_real("Unsupported input type encountered for isin(): {}", given, RuntimeError)
+    unsupported = "Unsupported input type encountered for isin(): {}"
+    must_be_real(unsupported, given, RuntimeError)
+    if any(x.dtype is bool_ if is_tensor(x) else isinstance(x, bool) for x in given):
+        raise RuntimeError(unsupported.format("Bool"))
     common = result_type(elements, test_elements)
     like = elements if is_tensor(elements) else test_elements
     both = [convert(x, common) if is_tensor(x) else full_of(like, (), x, common, like.device)

@@ -17,7 +17,7 @@ from tracejit.core.ops.gather_scatter import scatter_record
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.shapes import as_size, hint, normalize_dim, same_structure, symbolic
-from tracejit.core.ops.types import COMPLEX, TensorType, bfloat16, float16, int64
+from tracejit.core.ops.types import COMPLEX, TensorType, bfloat16, bool_, float16, int64
 
 _HALVES = (float16.numpy, bfloat16.numpy)
 SortResult = namedtuple("sort", ["values", "indices"])  # type: ignore[name-match]
@@ -133,6 +133,8 @@ def topk(input: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool =
     size = input.shape[axis] if input.shape else 1
     if not same_structure(count, size) and (count < 0 or count > size):
         raise RuntimeError(f"selected index k out of range: k={hint(count)}, size {hint(size)}")
+    if input.dtype is bool_:
+        raise RuntimeError("topk does not support bool dtypes on CPU")
     if not input.shape:
         return TopkResult(*_sorted(input, dim, largest))
     _must_order(input, "topk")

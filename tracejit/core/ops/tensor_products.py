@@ -38,7 +38,7 @@ from tracejit.core.ops.rearranging import roll
 from tracejit.core.ops.scan import cumprod
 from tracejit.core.ops.shapes import as_size
 from tracejit.core.ops.slicing import diagonal as diagonal_of
-from tracejit.core.ops.types import BOOL, COMPLEX, FLOATING, result_type
+from tracejit.core.ops.types import BOOL, COMPLEX, FLOATING, bool_, result_type
 
 
 # -- vectors ---------------------------------------------------------------------------------------
@@ -81,6 +81,8 @@ def cross_along(input: Any, other: Any, *, dim: int = -1) -> Any:
             f"linalg.cross: inputs dimension {dim} must have length 3. Got "
             f"{shapes.hint(input.shape[k])} and {shapes.hint(other.shape[k])}"
         )
+    if input.dtype is bool_:
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     if input.dtype is not other.dtype:
         raise RuntimeError(f"expected scalar type {title(input)} but found {title(other)}")
     shape = shapes.broadcast(input.shape, other.shape)
