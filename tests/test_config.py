@@ -66,8 +66,8 @@ def test_environment(variable, text, name, value):
                                           " graph, joint, passes, fusion, kernels, memory, "
                                           "breaks; got 'guard'"),
         ("TRACEJIT_PRINT_AFTER", "fuse", "TRACEJIT_PRINT_AFTER: expected names among open, sizes, "
-                                         "fold, branches, simplify, cse, loops, dce, all; "
-                                         "got 'fuse'"),
+                                         "fold, branches, simplify, cse, loops, products, "
+                                         "sums, dce, all; got 'fuse'"),
     ],
 )
 def test_a_bad_variable_is_named(variable, text, message):

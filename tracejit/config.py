@@ -50,6 +50,8 @@ PASSES = {
     "simplify": "drops identities, conversions and views that change nothing",
     "cse": "computes equal nodes once",
     "loops": "moves costly work on numbers, which needs no other iteration, before its loop",
+    "products": "computes products of rows that a loop keeps as one product, before the loop",
+    "sums": "adds up products of a loop's iterations as one product after the loop",
     "dce": "drops nodes and writes that nothing reads",
     "all": "stands for every pass",
 }

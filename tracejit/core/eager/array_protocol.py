@@ -60,6 +60,7 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
 # bools have no fraction for NumPy alone.
 _FLOATING_ONLY = {np.floor_divide, np.remainder, np.fmod, np.power, np.left_shift, np.right_shift,
                   np.ceil, np.floor, np.trunc}  # fmt: skip
+_NUMBERS_ONLY = {np.absolute}  # which refuse bools as ops
 _PLAIN_NUMBERS = (bool, int, float, complex)
 
 
@@ -106,6 +107,8 @@ def _by_op(ufunc: Any, inputs: tuple) -> Any:
     if not all(d.name in dtype._by_name for d in (*computed, result)):
         return NotImplemented
     if ufunc in _FLOATING_ONLY and computed[0].kind != "f":
+        return NotImplemented
+    if ufunc in _NUMBERS_ONLY and computed[0].kind == "b":
         return NotImplemented
     like: Any = next(x for x in inputs if isinstance(x, TensorState))
     operands = [

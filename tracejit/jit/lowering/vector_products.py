@@ -39,7 +39,7 @@ MOST_CHUNKS = 16  # chunks
 THINNEST = 400  # sums of a chunk that lie side by side: fewer leave rows too short to read ahead
 
 _HEAD = '''\
-"""Sums of the products of terms that lie {how}, in a fixed order."""
+"""Sums of products of {how} terms, in a fixed order."""
 import numpy as np
 from tracejit.jit.lowering.abi import (
     address_of, load_part, load_vector, pointer_at, spread, store_vector, vector_sum,
@@ -215,7 +215,7 @@ def rows_kernel(dtype: str) -> Kernel:
     body = _ROWS.format(
         **fixed, rows=ROWS, far=BLOCK * AT_ONCE, several=indented(several, 1),
         many=indented("\n".join(many), 2), one=indented("\n".join(one), 2))  # fmt: skip
-    return _kernel(f"vector_rows_{dtype}", dtype, "side by side", body, 0)
+    return _kernel(f"vector_rows_{dtype}", dtype, "adjacent", body, 0)
 
 
 def _terms(dtype: str, count: int, begun: bool) -> str:
@@ -252,7 +252,7 @@ def columns_kernel(dtype: str) -> Kernel:
         many=indented(_terms(dtype, TOGETHER, True), 4), one=indented(_terms(dtype, 1, True), 4),
         tree=indented("\n".join(_tree()), 3))  # fmt: skip
     room = 16 + LANES * _size(dtype)
-    return _kernel(f"vector_columns_{dtype}", dtype, "a row of sums apart", body, room)
+    return _kernel(f"vector_columns_{dtype}", dtype, "strided", body, room)
 
 
 class Vectors(NamedTuple):
