@@ -95,7 +95,8 @@ def test_nothing_is_made_or_written_unasked(run):
 
 @pytest.mark.parametrize(("variable", "text", "known"), [
     ("TRACEJIT_LOGS", "kernel", "guards, recompiles, graph, joint, passes, fusion"),
-    ("TRACEJIT_PRINT_AFTER", "fuse", "open, sizes, fold, branches, simplify, cse, loops, dce, all"),
+    ("TRACEJIT_PRINT_AFTER", "fuse",
+     "open, sizes, fold, branches, simplify, cse, loops, products, sums, dce, all"),
 ])
 def test_an_unknown_name_is_an_error_that_lists_the_known(run, variable, text, known):
     done = run(**{variable: text})
